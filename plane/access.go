@@ -1,0 +1,19 @@
+package plane
+
+// CanIn asks whether the registered credential may do something, in RBAC's own
+// words.
+type CanIn struct {
+	Cluster   string `json:"cluster"`
+	Verb      string `json:"verb"`            // such as get
+	Group     string `json:"group,omitempty"` // empty is the core group
+	Resource  string `json:"resource"`        // plural, such as pods or pods/log
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Access is the cluster's own verdict.
+type Access struct {
+	Allowed         bool   `json:"allowed"`
+	Reason          string `json:"reason,omitempty"`
+	Denied          bool   `json:"denied"`                    // refused outright, not only unallowed
+	EvaluationError string `json:"evaluationError,omitempty"` // what went wrong while the cluster decided
+}
