@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/hanzoai/k8s/registry"
+)
+
+// function is one function of the import module "k8s". All its parameters and
+// its result are i32.
+//
+// run stops the guest by panicking with a *registry.Refusal, which becomes the
+// call's refusal; the instance is then thrown away.
+type function struct {
+	name   string
+	params int // 0 to 3
+	run    func(c *call, m memory, a [3]uint32) int32
+}
+
+// Modules a guest may import functions from.
+const (
+	abiModule  = "k8s"
+	wasiModule = "wasi_snapshot_preview1"
+)
+
+// run is the context of one run of a guest. It is found by type, not by key:
+// a host call costs no walk along a context chain.
+type run struct {
+	context.Context
+	call     *call      // nil while a guest warms up
+	rehearse *rehearsal // set while a guest warms up
+	meter    *meter
+}
+
+// runKey finds a run below a context that something wrapped.
+type runKey struct{}
+
+func (r *run) Value(key any) any {
+	if _, ok := key.(runKey); ok {
+		return r
+	}
+	return r.Context.Value(key)
+}
+
+func runOf(ctx context.Context) *run {
+	if r, ok := ctx.(*run); ok {
+		return r
+	}
+	r, _ := ctx.Value(runKey{}).(*run)
+	return r
+}
+
+// errNoRun is a host function called outside of any run: by a start function.
+var errNoRun = errors.New("host function called while the module starts")
+
+// provide instantiates the import module "k8s" out of a function table.
+func provide(ctx context.Context, rt wazero.Runtime, functions []function) error {
+	b := rt.NewHostModuleBuilder(abiModule)
+	for _, f := range functions {
+		params := make([]api.ValueType, f.params)
+		for i := range params {
+			params[i] = api.ValueTypeI32
+		}
+		b.NewFunctionBuilder().
+			WithGoModuleFunction(bind(f), params, []api.ValueType{api.ValueTypeI32}).
+			Export(f.name)
+	}
+	_, err := b.Instantiate(ctx)
+	return err
+}
+
+func bind(f function) api.GoModuleFunc {
+	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		r := runOf(ctx)
+		if r == nil {
+			panic(errNoRun)
+		}
+		var a [3]uint32
+		for i := range f.params {
+			a[i] = uint32(stack[i])
+		}
+		if r.rehearse != nil {
+			stack[0] = uint64(uint32(r.rehearse.answer(f.name, mod.Memory(), a)))
+			return
+		}
+		r.meter.enter()
+		res := f.run(r.call, mod.Memory(), a)
+		r.meter.leave()
+		stack[0] = uint64(uint32(res))
+	}
+}
+
+// refuse stops the guest that is calling.
+func refuse(r *registry.Refusal) {
+	if r != nil {
+		panic(r)
+	}
+}
