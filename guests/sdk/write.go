@@ -1,0 +1,90 @@
+package sdk
+
+import (
+	"iter"
+
+	"github.com/hanzoai/k8s/guests/sdk/lens"
+)
+
+// ManagedBy and Hanzo are the label on every object that this service makes.
+const (
+	ManagedBy = "managed-by"
+	Hanzo     = "hanzo-cloud"
+)
+
+// Labels is labels with the service's own, which a caller cannot change.
+func Labels(labels iter.Seq2[string, string]) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for k, v := range labels {
+			if !yield(k, v) {
+				return
+			}
+		}
+		yield(ManagedBy, Hanzo)
+	}
+}
+
+// Create makes an object of a built-in kind and returns it. An object of that
+// name that is there already is a *[Failure] whose Reason is AlreadyExists.
+func (c *Call) Create(resource, namespace string, object func(*Writer)) (lens.Message, error) {
+	w := c.request
+	w.reset()
+	w.Str("resource", resource)
+	w.Str("namespace", namespace)
+	w.Object("object")
+	object(w)
+	w.End()
+	return c.message(hostCreate(w.bytes()))
+}
+
+// Apply makes an object of a kind what object writes, by server-side apply, and
+// returns it. The host adds the version, kind and name. A field that somebody
+// else owns is a *[Failure] whose Reason is Conflict and whose Causes name it.
+func (c *Call) Apply(n Name, object func(*Writer)) (lens.Value, error) {
+	w := c.request
+	n.write(w)
+	w.Object("object")
+	object(w)
+	w.End()
+	return c.value(hostApply(w.bytes()))
+}
+
+// Delete removes an object and says whether there was one.
+func (c *Call) Delete(n Name) (removed bool, err error) {
+	n.write(c.request)
+	v, err := c.value(hostDelete(c.request.bytes()))
+	return v.Get("removed").Bool(), err
+}
+
+// Evict asks for the eviction of one pod, and of no later one of its name. A
+// disruption budget in the way is a *[Failure] of status 429 that says so in
+// its Causes.
+func (c *Call) Evict(namespace, pod, uid string) error {
+	w := c.request
+	w.reset()
+	w.Str("namespace", namespace)
+	w.Str("pod", pod)
+	w.Str("uid", uid)
+	return c.done(hostEvict(w.bytes()))
+}
+
+// Cordon says whether a node may take new pods.
+func (c *Call) Cordon(node string, schedulable bool) error {
+	w := c.request
+	w.reset()
+	w.Str("node", node)
+	w.Bool("schedulable", schedulable)
+	return c.done(hostCordon(w.bytes()))
+}
+
+// Expand sets a claim's storage request, as long as the claim is still the one
+// of that version, and returns the claim.
+func (c *Call) Expand(namespace, name, storage, version string) (lens.Message, error) {
+	w := c.request
+	w.reset()
+	w.Str("namespace", namespace)
+	w.Str("name", name)
+	w.Str("storage", storage)
+	w.Str("version", version)
+	return c.message(hostExpand(w.bytes()))
+}

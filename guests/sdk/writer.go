@@ -1,0 +1,257 @@
+package sdk
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hanzoai/k8s/guests/sdk/lens"
+)
+
+// Writer writes one JSON object, member by member, as encoding/json writes the
+// plane types: empty strings, lists and maps are left out; booleans and
+// integers are always there. A name is empty for an element of a list.
+type Writer struct {
+	buf   []byte
+	comma bool
+	open  []frame
+	pairs []pair
+}
+
+// frame is where an open list, map or object began, name and comma included.
+type frame struct {
+	start, body int
+	comma       bool // before start
+	keep        bool // although empty
+	bracket     byte
+}
+
+type pair struct{ key, value string }
+
+// reset begins a new object.
+func (w *Writer) reset() {
+	w.buf = append(w.buf[:0], '{')
+	w.comma = false
+	w.open = w.open[:0]
+}
+
+// bytes ends the object. It is good until the next reset.
+func (w *Writer) bytes() []byte {
+	for len(w.open) > 0 {
+		w.End()
+	}
+	w.buf = append(w.buf, '}')
+	return w.buf
+}
+
+func (w *Writer) name(name string) {
+	if w.comma {
+		w.buf = append(w.buf, ',')
+	}
+	w.comma = true
+	if name != "" {
+		w.buf = append(w.buf, '"')
+		w.buf = append(w.buf, name...)
+		w.buf = append(w.buf, '"', ':')
+	}
+}
+
+// Str writes a member unless it is empty.
+func (w *Writer) Str(name, value string) {
+	if value != "" {
+		w.name(name)
+		w.buf = appendString(w.buf, value)
+	}
+}
+
+// Int writes a number.
+func (w *Writer) Int(name string, value int64) {
+	w.name(name)
+	w.buf = strconv.AppendInt(w.buf, value, 10)
+}
+
+// Bool writes a truth value.
+func (w *Writer) Bool(name string, value bool) {
+	w.name(name)
+	w.buf = strconv.AppendBool(w.buf, value)
+}
+
+// Strs writes a list of strings unless it is empty.
+func (w *Writer) Strs(name string, values iter.Seq[string]) {
+	w.List(name)
+	for v := range values {
+		w.Elem(v)
+	}
+	w.End()
+}
+
+// Elem writes a string as an element of the list that is open, empty or not.
+func (w *Writer) Elem(value string) {
+	w.name("")
+	w.buf = appendString(w.buf, value)
+}
+
+// Map writes an object of strings, sorted by key, unless it is empty. Of a key
+// that comes twice the last counts.
+func (w *Writer) Map(name string, entries iter.Seq2[string, string]) {
+	w.pairs = w.pairs[:0]
+	sorted := true
+	for k, v := range entries {
+		sorted = sorted && (len(w.pairs) == 0 || w.pairs[len(w.pairs)-1].key < k)
+		w.pairs = append(w.pairs, pair{k, v})
+	}
+	if !sorted {
+		slices.SortStableFunc(w.pairs, func(a, b pair) int { return strings.Compare(a.key, b.key) })
+	}
+	w.open = append(w.open, frame{start: len(w.buf), comma: w.comma, bracket: '}'})
+	w.begin(name, '{')
+	for i, p := range w.pairs {
+		if i+1 < len(w.pairs) && w.pairs[i+1].key == p.key {
+			continue
+		}
+		w.name("")
+		w.buf = append(appendString(w.buf, p.key), ':')
+		w.buf = appendString(w.buf, p.value)
+	}
+	w.End()
+}
+
+// Raw writes a JSON value as it stands in its document, unless it is absent or
+// null. Bytes that are not UTF-8 become U+FFFD.
+func (w *Writer) Raw(name string, v lens.Value) {
+	if v.Null() {
+		return
+	}
+	w.name(name)
+	raw := v.Raw()
+	for len(raw) > 0 {
+		n := validPrefix(raw)
+		w.buf = append(w.buf, raw[:n]...)
+		if raw = raw[n:]; len(raw) > 0 {
+			w.buf = append(w.buf, "\uFFFD"...)
+			raw = raw[1:]
+		}
+	}
+}
+
+// List opens a list, to be closed by End, which takes it back when it is empty.
+func (w *Writer) List(name string) { w.start(name, '[', ']', false) }
+
+// Object opens an object, to be closed by End. It stays although empty.
+func (w *Writer) Object(name string) { w.start(name, '{', '}', true) }
+
+func (w *Writer) start(name string, open, bracket byte, keep bool) {
+	w.open = append(w.open, frame{start: len(w.buf), comma: w.comma, keep: keep, bracket: bracket})
+	w.begin(name, open)
+}
+
+func (w *Writer) begin(name string, open byte) {
+	w.name(name)
+	w.buf = append(w.buf, open)
+	w.open[len(w.open)-1].body = len(w.buf)
+	w.comma = false
+}
+
+// End closes the list or object opened last.
+func (w *Writer) End() {
+	f := w.open[len(w.open)-1]
+	w.open = w.open[:len(w.open)-1]
+	if len(w.buf) == f.body && !f.keep {
+		w.buf, w.comma = w.buf[:f.start], f.comma
+		return
+	}
+	w.buf, w.comma = append(w.buf, f.bracket), true
+}
+
+const hex = "0123456789abcdef"
+
+// appendString writes s as encoding/json does when it leaves HTML alone.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			b = append(b, s[start:i]...)
+			switch c {
+			case '"', '\\':
+				b = append(b, '\\', c)
+			case '\b':
+				b = append(b, '\\', 'b')
+			case '\f':
+				b = append(b, '\\', 'f')
+			case '\n':
+				b = append(b, '\\', 'n')
+			case '\r':
+				b = append(b, '\\', 'r')
+			case '\t':
+				b = append(b, '\\', 't')
+			default:
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			b = append(append(b, s[start:i]...), `\ufffd`...)
+			i++
+			start = i
+			continue
+		}
+		if r == '\u2028' || r == '\u2029' { // which end a line in JavaScript
+			b = append(append(b, s[start:i]...), `\u202`...)
+			b = append(b, hex[r&15])
+			start = i + size
+		}
+		i += size
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+// validPrefix is how many bytes of b are UTF-8 before the first that is not.
+func validPrefix(b []byte) int {
+	for i := 0; i < len(b); {
+		if b[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(b)
+}
+
+// UTF8 is b with every byte that is not UTF-8 replaced by U+FFFD, and no more
+// than the last most bytes of that; cut says whether older ones were dropped.
+func UTF8(b []byte, most int) (text string, cut bool) {
+	if n := validPrefix(b); n < len(b) {
+		clean := make([]byte, 0, len(b)+len(b)/8)
+		for {
+			clean = append(clean, b[:n]...)
+			if b = b[n:]; len(b) == 0 {
+				break
+			}
+			clean, b = append(clean, "\uFFFD"...), b[1:]
+			n = validPrefix(b)
+		}
+		b = clean
+	}
+	if len(b) > most {
+		b, cut = b[len(b)-most:], true
+		for !utf8.RuneStart(b[0]) {
+			b = b[1:]
+		}
+	}
+	return string(b), cut
+}
