@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/hanzoai/k8s/host"
+	"github.com/hanzoai/k8s/host/manifest"
 	"github.com/hanzoai/k8s/registry"
 )
 
@@ -187,7 +188,7 @@ type shape struct {
 	void   bool    // there is no output at all
 }
 
-func shapeOf(op *host.Op) *shape {
+func shapeOf(op *manifest.Op) *shape {
 	sh := &shape{schema: compile(op.Out), items: op.Items, list: -1, void: len(op.Out) == 0}
 	if op.Items != "" {
 		sh.list = sh.schema.find([]byte(op.Items), 0)

@@ -155,5 +155,3 @@ func harmless(text string) string {
 	}, text)
 }
 
-// Prefix is where the service's routes begin.
-const Prefix = "/v1/k8s"

@@ -37,6 +37,20 @@ func compile(fields []manifest.Field) *object {
 	return o
 }
 
+// maxFields is how many fields an object may have.
+const maxFields = 64
+
+// size is the number of fields of the largest object within.
+func (o *object) size() int {
+	most := len(o.fields)
+	for _, f := range o.fields {
+		if f.object != nil {
+			most = max(most, f.object.size())
+		}
+	}
+	return most
+}
+
 // find is the index of the field called name, or -1. The search begins at hint,
 // the field that follows the one found last, because most writers keep to the
 // schema's order.

@@ -1,0 +1,166 @@
+package ops
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/hanzoai/k8s/host"
+)
+
+// Metrics is what the service counts. No label holds a name that a caller
+// chooses: ops and modules are those that are loaded, codes those of the table.
+// A nil Metrics counts nothing.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	calls     *prometheus.CounterVec   // op, transport, code
+	seconds   *prometheus.HistogramVec // op
+	upstream  *prometheus.CounterVec   // verb, status
+	bytes     *prometheus.CounterVec   // direction
+	fuel      *prometheus.HistogramVec // op
+	instances *prometheus.GaugeVec     // module, state
+	made      *prometheus.HistogramVec // module
+	restored  *prometheus.HistogramVec // module
+	verified  *prometheus.CounterVec   // module, equal
+	discarded *prometheus.CounterVec   // module, why
+	modules   *prometheus.GaugeVec     // module, state
+}
+
+// NewMetrics is an empty set of metrics, with those of the process and of Go.
+func NewMetrics() *Metrics {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+		r.MustRegister(g)
+		return g
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		r.MustRegister(h)
+		return h
+	}
+	short := prometheus.ExponentialBuckets(10e-6, 4, 8)
+	return &Metrics{
+		registry: r,
+		calls:    counter("k8s_calls_total", "Calls that ended, by op, transport and refusal code; an empty code is a success.", "op", "transport", "code"),
+		seconds: histogram("k8s_call_seconds", "How long calls took, in all.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, "op"),
+		upstream:  counter("k8s_upstream_requests_total", "Requests made to clusters, by verb and HTTP status; 0 is no answer.", "verb", "status"),
+		bytes:     counter("k8s_bytes_total", "Bytes read from clusters (in, decompressed) and emitted by guests (out).", "direction"),
+		fuel:      histogram("k8s_call_fuel", "Units of fuel that calls used.", prometheus.ExponentialBuckets(1e4, 8, 8), "op"),
+		instances: gauge("k8s_guest_instances", "Instances of guest modules: live, idle, and callers waiting for one.", "module", "state"),
+		made:      histogram("k8s_guest_made_seconds", "How long making an instance took.", short, "module"),
+		restored:  histogram("k8s_guest_restored_seconds", "How long restoring an instance after a call took.", short, "module"),
+		verified:  counter("k8s_guest_verified_total", "Restored instances compared with their snapshot, by whether they were equal.", "module", "equal"),
+		discarded: counter("k8s_guest_discarded_total", "Instances thrown away, by reason.", "module", "why"),
+		modules:   gauge("k8s_modules", "Modules by state: 1 for the state a module is in.", "module", "state"),
+	}
+}
+
+// Register adds a collector of another part of the service.
+func (m *Metrics) Register(c prometheus.Collector) error { return m.registry.Register(c) }
+
+// Handler serves the metrics to Prometheus.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// called counts one call. The host counts what a guest cost, in Called.
+func (m *Metrics) called(l *auditLine, code string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.calls.WithLabelValues(l.op, l.transport, codeLabel(code)).Inc()
+	m.seconds.WithLabelValues(l.op).Observe(took.Seconds())
+	m.bytes.WithLabelValues("in").Add(float64(l.stats.BytesIn))
+	m.bytes.WithLabelValues("out").Add(float64(l.stats.BytesOut))
+	for _, c := range l.stats.Calls {
+		m.upstream.WithLabelValues(c.Verb, statusLabel(c.Status)).Inc()
+	}
+	if l.stats.Fuel > 0 {
+		m.fuel.WithLabelValues(l.op).Observe(float64(l.stats.Fuel))
+	}
+}
+
+// codeLabel is a refusal's code as a label: a guest may say any code, and a
+// label may not.
+func codeLabel(code string) string {
+	switch {
+	case code == "" || code == "canceled":
+		return code
+	case strings.HasPrefix(code, "limit_"):
+		return "limit"
+	}
+	for _, c := range Codes {
+		if c.Code == code {
+			return code
+		}
+	}
+	return "other"
+}
+
+// statusLabel is an HTTP status as a label: a cluster may send any number.
+func statusLabel(status int) string {
+	if status >= 100 && status < 600 && http.StatusText(status) != "" {
+		return strconv.Itoa(status)
+	}
+	return "0"
+}
+
+// Pool is part of host.Observer.
+func (m *Metrics) Pool(module string, live, idle, waiting int) {
+	m.instances.WithLabelValues(module, "live").Set(float64(live))
+	m.instances.WithLabelValues(module, "idle").Set(float64(idle))
+	m.instances.WithLabelValues(module, "waiting").Set(float64(waiting))
+}
+
+// Made is part of host.Observer.
+func (m *Metrics) Made(module string, took time.Duration) {
+	m.made.WithLabelValues(module).Observe(took.Seconds())
+}
+
+// Restored is part of host.Observer.
+func (m *Metrics) Restored(module string, _ int, took time.Duration) {
+	m.restored.WithLabelValues(module).Observe(took.Seconds())
+}
+
+// Verified is part of host.Observer.
+func (m *Metrics) Verified(module string, equal bool) {
+	label := "yes"
+	if !equal {
+		label = "no"
+	}
+	m.verified.WithLabelValues(module, label).Inc()
+}
+
+// Discarded is part of host.Observer.
+func (m *Metrics) Discarded(module string, why host.Discard) {
+	m.discarded.WithLabelValues(module, string(why)).Inc()
+}
+
+// Called is part of host.Observer; the edge counts calls itself, with those that
+// never came to the host.
+func (m *Metrics) Called(string, string, *host.Stats) {}
+
+// Loaded is part of host.Observer.
+func (m *Metrics) Loaded(module, _ string, state host.State) {
+	for _, s := range []host.State{host.Loading, host.Ready, host.Failed, host.Replaced, host.Removed} {
+		value := 0.0
+		if s == state {
+			value = 1
+		}
+		m.modules.WithLabelValues(module, string(s)).Set(value)
+	}
+}
