@@ -33,15 +33,7 @@ func (c *Call) Int(field string) int64 {
 func (c *Call) Bool(field string) bool { return c.in.Get(field).Bool() }
 
 // Strings is the strings of a list.
-func (c *Call) Strings(field string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for v := range c.in.Get(field).Elems() {
-			if !yield(v.Str()) {
-				return
-			}
-		}
-	}
-}
+func (c *Call) Strings(field string) iter.Seq[string] { return c.in.Get(field).Strs() }
 
 // Map is the entries of an object of strings.
 func (c *Call) Map(field string) iter.Seq2[string, string] { return c.in.Get(field).Map() }

@@ -88,3 +88,48 @@ func (c *Call) Expand(namespace, name, storage, version string) (lens.Message, e
 	w.Str("version", version)
 	return c.message(hostExpand(w.bytes()))
 }
+
+// Ensure makes an object of a built-in kind unless it is there, and answers
+// with its name and whether this call made it. One that is there is given to
+// fits, which may be nil and refuses one that differs; one that is being deleted
+// is a 409, terminating. Of two calls at once one makes it, and both succeed.
+func (c *Call) Ensure(n Name, object func(*Writer), fits func(lens.Message) error) error {
+	there, err := c.Get(n)
+	created := false
+	if f, ok := err.(*Failure); ok && f.Status == 404 {
+		_, err = c.Create(n.Resource, n.Namespace, object)
+		created = err == nil
+		if f, ok := err.(*Failure); ok && f.Reason == "AlreadyExists" {
+			there, err = c.Get(n)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if !created {
+		if there.Meta().Terminating() {
+			return Conflict("terminating", n.Name+" is being deleted")
+		}
+		if fits != nil {
+			if err := fits(there); err != nil {
+				return err
+			}
+		}
+		if err := there.Err(); err != nil {
+			return unreadable(err)
+		}
+	}
+	return c.Answer(func(w *Writer) {
+		w.Str("name", n.Name)
+		w.Bool("created", created)
+	})
+}
+
+// Remove deletes an object and answers whether there was one.
+func (c *Call) Remove(n Name) error {
+	removed, err := c.Delete(n)
+	if err != nil {
+		return err
+	}
+	return c.Answer(func(w *Writer) { w.Bool("removed", removed) })
+}

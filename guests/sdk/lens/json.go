@@ -117,6 +117,17 @@ func (v Value) Elems() iter.Seq[Value] {
 	}
 }
 
+// Strs is the strings of an array; what is no string in it is passed over.
+func (v Value) Strs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for e := range v.Elems() {
+			if e.data[0] == '"' && !yield(e.Str()) {
+				return
+			}
+		}
+	}
+}
+
 // Map is the members of an object that are strings; none for anything else. A
 // name may come twice: the last counts, and Writer.Map sees to it.
 func (v Value) Map() iter.Seq2[string, string] {
