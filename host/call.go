@@ -2,42 +2,178 @@ package host
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
 
 	"github.com/hanzoai/k8s/registry"
 )
 
-// memory is what a host function sees of the guest's memory.
-type memory interface {
-	Read(ptr, n uint32) ([]byte, bool)
-	Write(ptr uint32, b []byte) bool
+// bound is what a run needs of a registry.Bound.
+type bound interface {
+	Record() registry.Record
+	Scope(namespace string) ([]string, error)
+	One(namespace string) error
+	WholeCluster() error
+	Do(ctx context.Context, req *registry.Request) (*http.Response, error)
+	Seal(purpose string, plain []byte) string
+	Open(purpose, token string) ([]byte, error)
+	Done() <-chan struct{}
 }
 
-// call is one run of one op.
+// call is one run of one op. Only the guest's goroutine uses it, except for what
+// says otherwise.
 type call struct {
-	ctx   context.Context
-	op    *Op
-	bound *registry.Bound
-	host  *Host
-	in    *Call
-	meter *meter
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	op       *Op
+	bound    bound // nil for an op that reaches no cluster
+	registry Registry
+	kinds    []Kind
+	log      *slog.Logger
+	in       *Call
+	meter    *meter // safe for concurrent use
+
+	input   []byte // what the guest reads: {"op":…,"in":…}
+	handles []*handle
+	lastID  uint32
+
+	last     *registry.Refusal // the last failure
+	lastJSON []byte            // and how the guest reads it, once it has asked
+	refused  *registry.Refusal // what the guest said with fail
+	rest     bool              // the guest has emitted the other fields
+	lines    int               // of the log
+
+	paged  bool   // the call has begun the list that the caller pages through
+	cursor string // what continues it
+
+	mu    sync.Mutex // guards in.Stats.Calls until done
+	done  bool
+	spent map[string]bool // one-use handles of secrets
 }
 
-// newCall readies the run of op for what a caller asked. bound is nil for an op
+// newCall readies the run of op for what a caller asked. b is nil for an op
 // that reaches no cluster.
-func newCall(ctx context.Context, h *Host, op *Op, in *Call, bound *registry.Bound, m *meter) *call {
-	return &call{ctx: ctx, op: op, bound: bound, host: h, in: in, meter: m}
+func newCall(ctx context.Context, h *Host, op *Op, in *Call, b *registry.Bound, m *meter) *call {
+	c := &call{op: op, registry: h.config.Registry, kinds: h.config.Kinds, log: h.config.Log, in: in, meter: m}
+	if b != nil {
+		c.bound = b
+	}
+	c.begin(ctx)
+	return c
 }
 
-// end closes what the guest left open.
-func (c *call) end() {}
+func (c *call) begin(ctx context.Context) {
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	if c.bound != nil {
+		go func(ctx context.Context, ended <-chan struct{}, name string) {
+			select {
+			case <-ended:
+				c.cancel(registry.Deregistered(name))
+			case <-ctx.Done():
+			}
+		}(c.ctx, c.bound.Done(), c.bound.Record().Name)
+	}
+	c.input = make([]byte, 0, len(c.op.Token)+len(c.in.Input)+24)
+	c.input = append(c.input, `{"op":"`...)
+	c.input = append(c.input, c.op.Token...)
+	c.input = append(c.input, `","in":`...)
+	if len(c.in.Input) == 0 {
+		c.input = append(c.input, "{}"...)
+	}
+	c.input = append(c.input, c.in.Input...)
+	c.input = append(c.input, '}')
+}
+
+// end closes every stream. Requests under way are cancelled.
+func (c *call) end() {
+	c.mu.Lock()
+	c.done = true
+	c.mu.Unlock()
+	c.cancel(errEnded)
+	for _, h := range c.handles {
+		h.s.close()
+	}
+	c.handles = nil
+}
+
+var errEnded = errors.New("the call has ended")
 
 // outcome is the refusal that handle's result stands for, nil for none.
 func (c *call) outcome(ret int32) *registry.Refusal {
-	if ret == 0 {
+	switch {
+	case ret == 0:
+		if c.cursor != "" {
+			return refusal(c.in.Answer.Continue(c.cursor))
+		}
 		return nil
+	case c.refused != nil:
+		return c.refused
+	case c.last != nil:
+		return c.last
 	}
-	return &registry.Refusal{Status: 500, Code: "guest_fault", Message: "the operation failed without saying why"}
+	return guestFault("the operation failed without saying why")
 }
 
-// functions is the import module "k8s".
-var functions []function
+// over is why the call has ended, nil if it has not.
+func (c *call) over() *registry.Refusal { return ending(c.ctx) }
+
+func ending(ctx context.Context) *registry.Refusal {
+	if ctx.Err() == nil {
+		return nil
+	}
+	var r *registry.Refusal
+	if errors.As(context.Cause(ctx), &r) {
+		return r
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return deadline()
+	}
+	return &registry.Refusal{Status: 499, Code: "canceled", Message: "the caller has gone"}
+}
+
+// record notes a request made of the cluster. It is safe for concurrent use.
+func (c *call) record(h HostCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.done {
+		c.in.Stats.Calls = append(c.in.Stats.Calls, h)
+	}
+}
+
+// failed remembers a failure for next(0, …) and outcome.
+func (c *call) failed(r *registry.Refusal) int32 {
+	if r != c.last {
+		c.last, c.lastJSON = r, nil
+	}
+	return failed
+}
+
+// failure is a refusal as a guest reads it.
+type failure struct {
+	Code       string `json:"code"`
+	Status     int    `json:"status"`
+	Reason     string `json:"reason,omitempty"`
+	Message    string `json:"message,omitempty"`
+	Causes     any    `json:"causes,omitempty"`
+	Conflicts  any    `json:"conflicts,omitempty"`
+	RetryAfter int    `json:"retryAfter,omitempty"` // seconds, rounded up
+}
+
+func (c *call) readFailure(m memory, ptr, size uint32) int32 {
+	if c.last == nil {
+		return endOfItems
+	}
+	if c.lastJSON == nil {
+		c.lastJSON, _ = json.Marshal(failure{
+			Code: c.last.Code, Status: c.last.Status, Reason: c.last.Reason, Message: c.last.Message,
+			Causes: c.last.Details["causes"], Conflicts: c.last.Details["conflicts"],
+			RetryAfter: int((c.last.RetryAfter + time.Second - 1) / time.Second),
+		})
+	}
+	return c.put(m, ptr, size, c.lastJSON)
+}

@@ -1,0 +1,402 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/hanzoai/k8s/registry"
+)
+
+// ahead is how many namespaces of a bound are read at once.
+const ahead = 4
+
+type listRequest struct {
+	Resource      string `json:"resource"`
+	Kind          string `json:"kind"`
+	Namespace     string `json:"namespace"`
+	LabelSelector string `json:"labelSelector"`
+	FieldSelector string `json:"fieldSelector"`
+}
+
+// list reads all objects that the caller's bound and page cover.
+func (c *call) list(in *listRequest) (stream, *registry.Refusal) {
+	t, r := c.target(in.Resource, in.Kind, "list")
+	if r != nil {
+		return nil, r
+	}
+	if t.name == namespaces && in.Namespace == "" && c.bound.WholeCluster() != nil {
+		return c.listBound(t, in)
+	}
+	scope, r := c.scope(t, in.Namespace)
+	if r != nil {
+		return nil, r
+	}
+	p, r := c.page(t, in.Namespace, in.LabelSelector, in.FieldSelector)
+	if r != nil {
+		return nil, r
+	}
+	return c.listing(t, scope, selectors(in.LabelSelector, in.FieldSelector), p)
+}
+
+// listing reads one namespace of its scope after the other, a page at a time.
+// The next page is fetched while this one is read.
+type listing struct {
+	c      *call
+	ctx    context.Context
+	cancel context.CancelFunc
+	t      *target
+	query  url.Values
+	scope  []string
+	paging
+
+	at       int            // the namespace being read
+	started  []chan fetched // the first page of each namespace, where asked for
+	more     chan fetched   // the next page of the one being read
+	from     string         // the continue token that page was fetched by
+	count    int            // pages of the namespace being read
+	mark     string         // a continue token seen there before
+	page     *page
+	i        int  // the next item of page
+	cut      bool // page held more than was asked for
+	done     bool
+	versions []string // of the namespaces read to their end
+}
+
+// fetched is a page, or why there is none.
+type fetched struct {
+	page *page
+	bad  *registry.Refusal
+}
+
+func (c *call) listing(t *target, scope []string, query url.Values, p paging) (*listing, *registry.Refusal) {
+	l := &listing{
+		c: c, t: t, query: query, scope: scope, paging: p,
+		started: make([]chan fetched, len(scope)), versions: make([]string, len(scope)),
+	}
+	var r *registry.Refusal
+	if l.at, r = p.start(scope); r != nil {
+		return nil, r
+	}
+	for i := range l.at {
+		l.versions[i] = p.cursor.Versions[scope[i]]
+	}
+	l.ctx, l.cancel = context.WithCancel(c.ctx)
+	l.from = p.cursor.Continue
+	return l, nil
+}
+
+func (l *listing) next() ([]byte, bool, *registry.Refusal) {
+	for {
+		if l.page != nil {
+			if l.i < len(l.page.items) {
+				s := l.page.items[l.i]
+				l.i++
+				return l.page.body[s.start:s.end], true, nil
+			}
+			if r := l.turn(); r != nil {
+				return nil, false, r
+			}
+		}
+		if l.done {
+			return nil, false, nil
+		}
+		if r := l.load(); r != nil {
+			return nil, false, r
+		}
+	}
+}
+
+// load waits for the next page and has the one after it fetched.
+func (l *listing) load() *registry.Refusal {
+	wait := l.more
+	if l.more = nil; wait == nil {
+		wait = l.first(l.at)
+	}
+	var f fetched
+	select {
+	case f = <-wait:
+	case <-l.ctx.Done():
+		return ending(l.ctx)
+	}
+	if f.bad != nil {
+		return f.bad
+	}
+	p := f.page
+	l.page, l.i, l.cut = p, 0, false
+	if l.count++; l.count > maxPages || p.next != "" && (p.next == l.from || p.next == l.mark) {
+		return upstream("the cluster's list does not come to an end")
+	}
+	if l.count&(l.count-1) == 0 { // marks further and further apart meet every cycle
+		l.mark = p.next
+	}
+	if l.cursor.After != "" {
+		n, r := l.behind(l.cursor.After)
+		if r != nil {
+			return r
+		}
+		p.items = p.items[n:]
+		if len(p.items) > 0 {
+			l.cursor.After = ""
+		}
+	}
+	if l.limited {
+		if l.cut = len(p.items) > l.left; l.cut {
+			if _, r := l.behind(""); r != nil {
+				return r
+			}
+			p.items = p.items[:l.left]
+		}
+		l.left -= len(p.items)
+	}
+	switch {
+	case l.cut, l.limited && l.left == 0:
+	case p.next != "":
+		l.more = l.fetch(l.at, p.next, p.ask())
+	case !l.limited:
+		for i := l.at + 1; i < min(l.at+ahead, len(l.scope)); i++ {
+			l.first(i)
+		}
+	}
+	return nil
+}
+
+// turn leaves a page that has been read.
+func (l *listing) turn() *registry.Refusal {
+	p := l.page
+	l.page = nil
+	defer p.free()
+	switch full := l.limited && l.left == 0; {
+	case l.cut:
+		last := p.items[len(p.items)-1]
+		return l.end(cursor{Namespace: l.scope[l.at], Continue: l.from, After: l.t.key(p.body[last.start:last.end])}, p.version)
+	case p.next != "" && full:
+		return l.end(cursor{Namespace: l.scope[l.at], Continue: p.next}, p.version)
+	case p.next != "":
+		l.from = p.next
+	default:
+		l.versions[l.at] = p.version
+		l.at++
+		l.from, l.mark, l.count, l.cursor.After = "", "", 0, ""
+		if l.at == len(l.scope) {
+			l.done = true
+		} else if full {
+			return l.end(cursor{Namespace: l.scope[l.at]}, "")
+		}
+	}
+	return nil
+}
+
+// end ends the page of the caller before the end of the list.
+func (l *listing) end(at cursor, version string) *registry.Refusal {
+	l.done = true
+	if len(l.scope) == 1 {
+		l.versions[0] = version
+	}
+	at.Versions = make(map[string]string)
+	for i := range l.at {
+		at.Versions[l.scope[i]] = l.versions[i]
+	}
+	return l.stop(at)
+}
+
+// first is the first page of a namespace, asked for if it has not been.
+func (l *listing) first(i int) chan fetched {
+	if l.started[i] == nil {
+		from := ""
+		if i == l.at {
+			from = l.from
+		}
+		l.started[i] = l.fetch(i, from, pageItems)
+	}
+	return l.started[i]
+}
+
+// fetch asks for one page. Where a page is too large, fewer items are asked for.
+func (l *listing) fetch(i int, from string, items int) chan fetched {
+	if l.limited {
+		items = min(items, l.left)
+	}
+	to := make(chan fetched, 1)
+	go func() {
+		var f fetched
+		for {
+			f.page, f.bad = l.request(i, from, items)
+			if f.bad == nil || f.bad.Code != "too_large" || items == 1 {
+				break
+			}
+			items = max(1, items/8)
+		}
+		to <- f
+	}()
+	return to
+}
+
+func (l *listing) request(i int, from string, items int) (*page, *registry.Refusal) {
+	q := maps.Clone(l.query)
+	q.Set("limit", strconv.Itoa(items))
+	if from != "" {
+		q.Set("continue", from)
+	}
+	p, r := l.c.fetch(l.ctx, "list", l.t.name, &registry.Request{
+		Method: http.MethodGet, Path: l.t.path(l.scope[i], ""), Query: q, Accept: l.t.accept(),
+	}, &pages, pageMax)
+	if r != nil {
+		return nil, r
+	}
+	if r := p.split(l.t); r != nil {
+		p.free()
+		return nil, r
+	}
+	return p, nil
+}
+
+// behind counts the items up to and with the one called after. The order of the
+// items is checked on the way: it is what a cluster that ignores limits is
+// resumed by.
+func (l *listing) behind(after string) (n int, r *registry.Refusal) {
+	last := ""
+	for _, s := range l.page.items {
+		key := l.t.key(l.page.body[s.start:s.end])
+		if key <= last {
+			return 0, upstream("the cluster ignores the limit asked for, and its list is in no order")
+		}
+		if last = key; key <= after {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// key orders items as the cluster does: by namespace, then by name.
+func (t *target) key(item []byte) string {
+	var namespace, name []byte
+	if t.protobuf {
+		namespace, name = nameOfProtobuf(item)
+	} else {
+		namespace, name = nameOfJSON(item)
+	}
+	return string(namespace) + "\x00" + string(name)
+}
+
+func (l *listing) trailer() []byte { return versionTrailer(joinVersions(l.scope, l.versions), false) }
+
+func (l *listing) close() {
+	l.cancel()
+	if l.page != nil {
+		l.page.free()
+		l.page = nil
+	}
+}
+
+func versionTrailer(version string, expired bool) []byte {
+	b, _ := json.Marshal(struct {
+		Version string `json:"version"`
+		Expired bool   `json:"expired,omitempty"`
+	}{version, expired})
+	return b
+}
+
+// listBound lists the Namespaces of a bound, by reading each. Those that do not
+// exist are left out.
+func (c *call) listBound(t *target, in *listRequest) (stream, *registry.Refusal) {
+	if _, r := c.granted(namespaces, "", "get"); r != nil {
+		return nil, r
+	}
+	scope, err := c.bound.Scope("")
+	if err != nil {
+		return nil, refusal(err)
+	}
+	if in.LabelSelector != "" || in.FieldSelector != "" {
+		return nil, badRequest("the namespaces of a bounded registration cannot be selected from")
+	}
+	scope = slices.Clone(scope)
+	slices.Sort(scope)
+	p, r := c.page(t, "", "", "")
+	if r != nil {
+		return nil, r
+	}
+	b := &boundListing{c: c, t: t, scope: scope, paging: p}
+	if b.at, r = p.start(scope); r != nil {
+		return nil, r
+	}
+	b.ctx, b.cancel = context.WithCancel(c.ctx)
+	rest := scope[b.at:]
+	b.objects = newFan(len(rest), ahead, func(i int) gotten {
+		o, r := c.object(b.ctx, "get", t, &registry.Request{Method: http.MethodGet, Path: t.path("", rest[i])})
+		return gotten{o, r}
+	})
+	return b, nil
+}
+
+// boundListing reads Namespaces one by one.
+type boundListing struct {
+	c      *call
+	ctx    context.Context
+	cancel context.CancelFunc
+	t      *target
+	scope  []string
+	paging
+
+	at      int
+	objects *fan[gotten]
+	current *object
+	done    bool
+}
+
+type gotten struct {
+	object *object
+	bad    *registry.Refusal
+}
+
+func (b *boundListing) next() ([]byte, bool, *registry.Refusal) {
+	b.drop()
+	for !b.done {
+		if b.limited && b.left == 0 {
+			b.done = true
+			if b.at < len(b.scope) {
+				return nil, false, b.stop(cursor{Namespace: b.scope[b.at]})
+			}
+			break
+		}
+		wait := b.objects.next()
+		if wait == nil {
+			break
+		}
+		var g gotten
+		select {
+		case g = <-wait:
+		case <-b.ctx.Done():
+			return nil, false, ending(b.ctx)
+		}
+		b.at++
+		if g.bad != nil {
+			if g.bad.Code == "not_found" {
+				continue
+			}
+			return nil, false, g.bad
+		}
+		b.current = g.object
+		b.left--
+		return g.object.next()
+	}
+	return nil, false, nil
+}
+
+func (b *boundListing) drop() {
+	if b.current != nil {
+		b.current.close()
+		b.current = nil
+	}
+}
+
+func (b *boundListing) trailer() []byte { return versionTrailer("", false) }
+
+func (b *boundListing) close() {
+	b.cancel()
+	b.drop()
+}

@@ -1,0 +1,212 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// What can be wrong with a body, on the wire or in shape. None of them quotes it.
+var (
+	errCut   = errors.New("the body ends in the middle")
+	errShape = errors.New("the body is not well formed")
+)
+
+// span is a part of a body, from start up to end.
+type span struct{ start, end int }
+
+// magic opens every protobuf body of an API server. After it comes a
+// runtime.Unknown: 1 type (1 apiVersion, 2 kind), 2 the message, 3 its encoding.
+const magic = "k8s\x00"
+
+// wire reads the fields of one protobuf message within a body, from at up to end.
+type wire struct {
+	b       []byte
+	at, end int
+}
+
+const (
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
+)
+
+func (w *wire) more() bool { return w.at < w.end }
+
+// field reads one field. s is its content, for wireBytes without the length.
+func (w *wire) field() (number, kind int, s span, err error) {
+	tag, err := w.varint()
+	if err != nil {
+		return 0, 0, span{}, err
+	}
+	number, kind = int(tag>>3), int(tag&7)
+	if number <= 0 || tag > math.MaxUint32 {
+		return 0, 0, span{}, errShape
+	}
+	s.start = w.at
+	var n uint64
+	switch kind {
+	case wireVarint:
+		if _, err := w.varint(); err != nil {
+			return 0, 0, span{}, err
+		}
+		s.end = w.at
+		return number, kind, s, nil
+	case wireFixed64:
+		n = 8
+	case wireFixed32:
+		n = 4
+	case wireBytes:
+		if n, err = w.varint(); err != nil {
+			return 0, 0, span{}, err
+		}
+		s.start = w.at
+	default:
+		return 0, 0, span{}, errShape
+	}
+	if n > uint64(w.end-w.at) {
+		return 0, 0, span{}, errCut
+	}
+	w.at += int(n)
+	s.end = w.at
+	return number, kind, s, nil
+}
+
+func (w *wire) varint() (uint64, error) {
+	v, n := binary.Uvarint(w.b[w.at:w.end])
+	if n == 0 {
+		return 0, errCut
+	}
+	if n < 0 {
+		return 0, errShape
+	}
+	w.at += n
+	return v, nil
+}
+
+// envelope opens a protobuf body: what it says it is, and where the message is.
+// A body that is not protobuf at all is errShape.
+func envelope(b []byte) (apiVersion, kind string, message span, err error) {
+	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
+		return "", "", span{}, errShape
+	}
+	w := wire{b, len(magic), len(b)}
+	found := false
+	for w.more() {
+		number, wt, s, err := w.field()
+		if err != nil {
+			return "", "", span{}, err
+		}
+		if number > 4 {
+			continue
+		}
+		if wt != wireBytes {
+			return "", "", span{}, errShape
+		}
+		switch number {
+		case 1:
+			t := wire{b, s.start, s.end}
+			for t.more() {
+				number, wt, s, err := t.field()
+				if err != nil {
+					return "", "", span{}, err
+				}
+				switch {
+				case number == 1 && wt == wireBytes:
+					apiVersion = string(b[s.start:s.end])
+				case number == 2 && wt == wireBytes:
+					kind = string(b[s.start:s.end])
+				}
+			}
+		case 2:
+			message, found = s, true
+		case 3:
+			if s.end > s.start { // a compressed message
+				return "", "", span{}, errShape
+			}
+		}
+	}
+	if !found {
+		return "", "", span{}, errCut
+	}
+	return apiVersion, kind, message, nil
+}
+
+// splitProtobuf finds the items of a protobuf list (1 metadata, 2 items) without
+// decoding any.
+func (p *page) splitProtobuf() error {
+	apiVersion, kind, message, err := envelope(p.body)
+	if err != nil {
+		return err
+	}
+	p.apiVersion, p.kind = apiVersion, kind
+	w := wire{p.body, message.start, message.end}
+	for w.more() {
+		number, wt, s, err := w.field()
+		if err != nil {
+			return err
+		}
+		if number > 2 {
+			continue
+		}
+		if wt != wireBytes {
+			return errShape
+		}
+		if number == 2 {
+			p.items = append(p.items, s)
+			continue
+		}
+		m := wire{p.body, s.start, s.end}
+		for m.more() { // 2 resourceVersion, 3 continue
+			number, wt, s, err := m.field()
+			if err != nil {
+				return err
+			}
+			switch {
+			case number != 2 && number != 3:
+			case wt != wireBytes:
+				return errShape
+			case number == 2:
+				p.version = string(p.body[s.start:s.end])
+			default:
+				p.next = string(p.body[s.start:s.end])
+			}
+		}
+	}
+	return nil
+}
+
+// nameOfProtobuf reads metadata.namespace and metadata.name of an object: field
+// 1, in it 1 name and 3 namespace.
+func nameOfProtobuf(item []byte) (namespace, name []byte) {
+	w := wire{item, 0, len(item)}
+	for w.more() {
+		number, wt, s, err := w.field()
+		if err != nil {
+			return nil, nil
+		}
+		if number != 1 || wt != wireBytes {
+			continue
+		}
+		m := wire{item, s.start, s.end}
+		for m.more() {
+			number, wt, s, err := m.field()
+			if err != nil {
+				return nil, nil
+			}
+			switch {
+			case number == 1 && wt == wireBytes:
+				name = item[s.start:s.end]
+			case number == 3 && wt == wireBytes:
+				namespace = item[s.start:s.end]
+			}
+		}
+		return namespace, name
+	}
+	return nil, nil
+}
+
+// isProtobuf tells a protobuf body by its first bytes.
+func isProtobuf(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
