@@ -21,6 +21,13 @@ type function struct {
 	run    func(c *call, m memory, a [3]uint32) int32
 }
 
+// memory is what a host function sees of the guest's memory. What Read gives is
+// the memory itself, until the guest runs again.
+type memory interface {
+	Read(ptr, n uint32) ([]byte, bool)
+	Write(ptr uint32, b []byte) bool
+}
+
 // Modules a guest may import functions from.
 const (
 	abiModule  = "k8s"
@@ -34,7 +41,11 @@ type run struct {
 	call     *call      // nil while a guest warms up
 	rehearse *rehearsal // set while a guest warms up
 	meter    *meter
+	crash    []byte // what it wrote to standard output and error, up to maxCrash
 }
+
+// maxCrash bounds what is kept of a guest's last words.
+const maxCrash = 4 << 10
 
 // runKey finds a run below a context that something wrapped.
 type runKey struct{}

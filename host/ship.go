@@ -1,0 +1,229 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hanzoai/k8s/host/manifest"
+)
+
+// Shipment is a module that is brought into a running host.
+type Shipment struct {
+	Wasm      []byte
+	Signature []byte // base64, of Wasm: see Sign
+	Source    string // where it came from, for Modules; "" is its own name
+}
+
+// Status is what there is to say of a module, one that serves or one that was
+// refused.
+type Status struct {
+	Name    string   `json:"name,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Digest  string   `json:"digest"`
+	Signer  string   `json:"signer,omitempty"`
+	Source  string   `json:"source,omitempty"`
+	Shipped bool     `json:"shipped"`
+	State   State    `json:"state"`
+	Error   string   `json:"error,omitempty"`
+	Ops     []string `json:"ops,omitempty"`
+}
+
+// Ship takes a module into the running host, in place of the shipped module of
+// its name if there is one: signature, manifest, grants, then compilation, a
+// canary call of every op, and the swap, which no call notices. Calls under way
+// finish on the module they began with. A module that fails any step changes
+// nothing; Modules then says why. To ship what already serves does nothing.
+func (h *Host) Ship(ctx context.Context, s Shipment) (*Module, error) {
+	h.shipping.Lock()
+	defer h.shipping.Unlock()
+	m, err := h.ship(ctx, s)
+	status := Status{Digest: Digest(s.Wasm), Source: s.Source, Shipped: true, State: Failed}
+	if m != nil {
+		status.Name, status.Version, status.Signer = m.Manifest.Name, m.Manifest.Version, m.Signer
+	}
+	key := s.Source
+	if key == "" {
+		key = status.Name
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.failed, key)
+	if err != nil {
+		status.Error = err.Error()
+		h.failed[key] = status
+		h.config.Metrics.Loaded(status.Name, status.Digest, Failed)
+		h.config.Log.Error("a shipped module is refused", "source", s.Source, "module", status.Name, "digest", status.Digest, "error", err)
+		return nil, err
+	}
+	return m, nil
+}
+
+// ship gives the module as far as it is known, even with an error.
+func (h *Host) ship(ctx context.Context, s Shipment) (*Module, error) {
+	t := &h.config.Trust
+	signer, err := t.admit(s.Wasm, s.Signature)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readModule(s.Wasm)
+	if err != nil {
+		return nil, err
+	}
+	m.Shipped, m.Signer, m.source = true, signer, s.Source
+	if now := h.serving(m.Manifest.Name); now != nil && now.Digest == m.Digest && now.Shipped {
+		now.mu.Lock()
+		now.source = s.Source
+		now.mu.Unlock()
+		return now, nil
+	}
+	if err := h.permit(m); err != nil {
+		return m, err
+	}
+	h.prepare(m)
+	// What can be told before compiling is told before compiling.
+	h.mu.Lock()
+	err = h.clash(m, h.table.Load().modules[m.Manifest.Name])
+	h.mu.Unlock()
+	if err != nil {
+		return m, err
+	}
+	if err := h.build(ctx, m, s.Wasm); err != nil {
+		return m, err
+	}
+	h.mu.Lock()
+	old := h.table.Load().modules[m.Manifest.Name]
+	if err = h.place(m, old); err == nil {
+		h.highest[m.Manifest.Name] = m.Manifest
+	}
+	h.mu.Unlock()
+	if err != nil {
+		m.retire(Removed)
+		return m, err
+	}
+	h.config.Log.Info("a shipped module serves", "module", m.Manifest.Name, "version", m.Manifest.Version, "digest", m.Digest, "signer", signer)
+	if old != nil {
+		h.retire(old, Replaced)
+	}
+	return m, nil
+}
+
+func (h *Host) serving(name string) *Module { return h.table.Load().modules[name] }
+
+// permit checks what a shipped module may not do however it is signed.
+func (h *Host) permit(m *Module) error {
+	for _, f := range m.Manifest.Imports {
+		if slices.Contains(manifest.RegistryFunctions, f) {
+			return fmt.Errorf("imports %s: a shipped module may not reach the registry", f)
+		}
+	}
+	ceiling := h.config.Trust.Grants
+	if ceiling == nil {
+		ceiling = h.builtinGrants()
+	}
+	for _, op := range m.Manifest.Ops {
+		if p := exceeds(op.Grants, ceiling); p != "" {
+			return fmt.Errorf("%s asks for %q, which is outside the operator's ceiling", op.Token, p)
+		}
+	}
+	if now := h.serving(m.Manifest.Name); now != nil && !now.Shipped {
+		return fmt.Errorf("the name %q belongs to a built-in module", m.Manifest.Name)
+	}
+	if h.config.Trust.Downgrade {
+		return nil
+	}
+	h.mu.Lock()
+	last := h.highest[m.Manifest.Name]
+	h.mu.Unlock()
+	if last == nil {
+		return nil
+	}
+	d := compareVersions(m.Manifest.Version, last.Version)
+	if d < 0 || d == 0 && h.serving(m.Manifest.Name) != nil {
+		return fmt.Errorf("version %s does not go up from %s", m.Manifest.Version, last.Version)
+	}
+	return nil
+}
+
+// builtinGrants are what the built-in ops hold.
+func (h *Host) builtinGrants() []manifest.Grant {
+	all := []manifest.Grant{}
+	for _, op := range h.Ops() {
+		if !op.Module.Shipped {
+			all = append(all, op.Grants...)
+		}
+	}
+	return all
+}
+
+// ErrUnknownModule is a module that is not there to be removed.
+var ErrUnknownModule = errors.New("no such shipped module")
+
+// Remove takes a shipped module out. Calls under way finish.
+func (h *Host) Remove(name string) error {
+	h.shipping.Lock()
+	defer h.shipping.Unlock()
+	h.mu.Lock()
+	m := h.serving(name)
+	if m == nil || !m.Shipped {
+		h.mu.Unlock()
+		return fmt.Errorf("%w: %q", ErrUnknownModule, name)
+	}
+	h.displace(m)
+	h.mu.Unlock()
+	h.retire(m, Removed)
+	h.config.Log.Info("a shipped module was removed", "module", name, "digest", m.Digest)
+	return nil
+}
+
+// retire ends a module and remembers it until its last call has ended.
+func (h *Host) retire(m *Module, s State) {
+	m.retire(s)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.retired = slices.DeleteFunc(append(h.retired, m), func(m *Module) bool {
+		select {
+		case <-m.instances.gone:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// Modules tells of every module that serves or loads, and of every shipped one
+// that was refused and neither withdrawn nor mended since, by name and source.
+func (h *Host) Modules() []Status {
+	var all []Status
+	for _, m := range h.table.Load().modules {
+		s := Status{
+			Name: m.Manifest.Name, Version: m.Manifest.Version, Digest: m.Digest, Signer: m.Signer,
+			Source: m.from(), Shipped: m.Shipped, State: m.State(),
+		}
+		if err := m.Err(); err != nil {
+			s.Error = err.Error()
+		}
+		for _, op := range m.Ops {
+			s.Ops = append(s.Ops, op.Token)
+		}
+		all = append(all, s)
+	}
+	h.mu.Lock()
+	for _, s := range h.failed {
+		all = append(all, s)
+	}
+	h.mu.Unlock()
+	slices.SortFunc(all, func(a, b Status) int {
+		return strings.Compare(a.Name+"\x00"+a.Source+"\x00"+a.Digest, b.Name+"\x00"+b.Source+"\x00"+b.Digest)
+	})
+	return all
+}
+
+// forget drops what is remembered of a refused shipment.
+func (h *Host) forget(source string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.failed, source)
+}
