@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -108,11 +109,14 @@ func (a *jsonAnswer) complete() error {
 		return nil
 	}
 	buf := *a.buf
-	comma := a.items > 0
-	if comma {
+	comma := true
+	switch {
+	case a.items > 0:
 		buf = append(buf, ']')
-	} else {
-		buf = append(buf, '{')
+	case a.out.list >= 0 && a.out.schema.fields[a.out.list].Required:
+		buf = append(append(appendString(append(buf, '{'), a.out.items), ':'), "[]"...)
+	default:
+		buf, comma = append(buf, '{'), false
 	}
 	if len(a.fields) > 0 {
 		if comma {
@@ -181,6 +185,7 @@ func members(obj []byte) []byte {
 // shape is what an op's output looks like on either wire.
 type shape struct {
 	schema *object
+	rest   *object // the schema without what is streamed and the continue token
 	items  string  // the streamed list, "" for none
 	list   int     // its index in the schema
 	item   *object // its elements' schema
@@ -190,13 +195,16 @@ type shape struct {
 
 func shapeOf(op *manifest.Op) *shape {
 	sh := &shape{schema: compile(op.Out), items: op.Items, list: -1, void: len(op.Out) == 0}
-	if op.Items != "" {
-		sh.list = sh.schema.find([]byte(op.Items), 0)
-		if sh.list >= 0 {
-			sh.item = sh.schema.fields[sh.list].object
-		}
-		sh.pages = sh.schema.find([]byte("continue"), 0) >= 0
+	if op.Items == "" {
+		sh.rest = sh.schema
+		return sh
 	}
+	sh.list = sh.schema.find([]byte(op.Items), 0)
+	sh.item = sh.schema.fields[sh.list].object
+	sh.pages = sh.schema.find([]byte("continue"), 0) >= 0
+	sh.rest = compile(slices.DeleteFunc(slices.Clone(op.Out), func(f manifest.Field) bool {
+		return f.Name == op.Items || f.Name == "continue"
+	}))
 	return sh
 }
 
@@ -210,33 +218,19 @@ func (sh *shape) checkItem(obj []byte) error {
 	return nil
 }
 
-// checkRest checks the fields that are not streamed. The host alone makes
-// continue tokens, so a guest's is refused.
+// checkRest checks the fields that are not streamed. The list and the continue
+// token are not among them: the host alone makes tokens.
 func (sh *shape) checkRest(obj []byte) error {
-	if err := sh.schema.check(obj); err != nil {
+	if err := sh.rest.check(obj); err != nil {
 		return broken("fields that are " + err.Error())
-	}
-	if sh.items == "" {
-		return nil
-	}
-	s := scanner{text: obj}
-	var taken string
-	s.each('{', '}', func() bool {
-		name, _, _ := s.str()
-		if string(name) == sh.items || sh.pages && string(name) == "continue" {
-			taken = string(name)
-		}
-		return s.take(':') && s.value(maxDepth)
-	})
-	if taken != "" {
-		return broken("the field " + taken + ", which is not its own to give")
 	}
 	return nil
 }
 
 // complete says whether an answer without, or with, its other fields is whole.
 func (sh *shape) complete(rest bool) error {
-	if sh.items == "" && !sh.void && !rest {
+	var none fieldSet
+	if !rest && !sh.void && (sh.list < 0 || !none.holds(&sh.rest.required)) {
 		return broken("no answer")
 	}
 	return nil

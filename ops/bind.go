@@ -24,13 +24,8 @@ type binding struct {
 // bindingOf is the binding of an op: what its path names is in the path; the
 // rest is in the query of a GET or DELETE and in the body of anything else.
 func bindingOf(op *manifest.Op) binding {
-	b := binding{schema: compile(op.In)}
+	b := binding{schema: compile(op.In), path: op.Parameters()}
 	b.body = op.Method != http.MethodGet && op.Method != http.MethodDelete
-	for _, segment := range strings.Split(op.Path, "/") {
-		if strings.HasPrefix(segment, "{") {
-			b.path = append(b.path, strings.Trim(segment, "{}"))
-		}
-	}
 	return b
 }
 

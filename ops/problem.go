@@ -154,4 +154,3 @@ func harmless(text string) string {
 		return r
 	}, text)
 }
-

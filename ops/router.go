@@ -55,11 +55,6 @@ func newRoute(op *manifest.Op) (*route, error) {
 		millis = host.Defaults.Millis
 	}
 	r.time = time.Duration(millis) * time.Millisecond
-	for _, o := range []*object{r.schema, r.out.schema} {
-		if o.size() > maxFields {
-			return nil, fmt.Errorf("ops: %s: an object of more than %d fields", op.Token, maxFields)
-		}
-	}
 	var err error
 	if r.inLayout, err = layoutOf(r.schema); err != nil {
 		return nil, fmt.Errorf("ops: %s: its input: %w", op.Token, err)

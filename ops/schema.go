@@ -8,7 +8,25 @@ import (
 
 // object is the compiled schema of an object: its fields, in wire order.
 type object struct {
-	fields []field
+	fields   []field
+	required fieldSet
+}
+
+// fieldSet is a set of an object's fields, by index.
+type fieldSet [(manifest.MaxFields + 63) / 64]uint64
+
+func (s *fieldSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+
+func (s *fieldSet) add(i int) { s[i/64] |= 1 << (i % 64) }
+
+// holds is true when all of other is in s.
+func (s *fieldSet) holds(other *fieldSet) bool {
+	for i := range s {
+		if other[i]&^s[i] != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // field is one field of an object; object is set where its values, or its
@@ -33,22 +51,11 @@ func compile(fields []manifest.Field) *object {
 			f.object = compile(f.Fields)
 		}
 		o.fields[i] = f
-	}
-	return o
-}
-
-// maxFields is how many fields an object may have.
-const maxFields = 64
-
-// size is the number of fields of the largest object within.
-func (o *object) size() int {
-	most := len(o.fields)
-	for _, f := range o.fields {
-		if f.object != nil {
-			most = max(most, f.object.size())
+		if f.Required {
+			o.required.add(i)
 		}
 	}
-	return most
+	return o
 }
 
 // find is the index of the field called name, or -1. The search begins at hint,
@@ -85,23 +92,25 @@ func (o *object) check(text []byte) error {
 }
 
 // read passes over one object of this schema. A field that the schema does not
-// have, that has another kind or that stands there twice ends it.
+// have, that has another kind or that stands there twice ends it, and so does
+// one missing that is required.
 func (o *object) read(s *scanner) bool {
-	var seen uint64
+	var seen fieldSet
 	next := 0
-	return s.each('{', '}', func() bool {
+	ok := s.each('{', '}', func() bool {
 		name, plain, ok := s.str()
 		if !ok || !plain || !s.take(':') {
 			return false
 		}
 		i := o.find(name, next)
-		if i < 0 || seen&(1<<i) != 0 {
+		if i < 0 || seen.has(i) {
 			return false
 		}
-		seen |= 1 << i
+		seen.add(i)
 		next = i + 1
 		return o.fields[i].read(s)
 	})
+	return ok && seen.holds(&o.required)
 }
 
 // read passes over one value of the field.
