@@ -3,11 +3,11 @@ package plane
 // CanIn asks whether the registered credential may do something, in RBAC's own
 // words.
 type CanIn struct {
-	Cluster   string `json:"cluster"`
-	Verb      string `json:"verb"`            // such as get
-	Group     string `json:"group,omitempty"` // empty is the core group
-	Resource  string `json:"resource"`        // plural, such as pods or pods/log
-	Namespace string `json:"namespace,omitempty"`
+	Cluster   string `json:"cluster" k8s:"format=label"`
+	Verb      string `json:"verb" k8s:"max=63"`                 // such as get
+	Group     string `json:"group,omitempty" k8s:"format=name"` // empty is the core group
+	Resource  string `json:"resource" k8s:"max=253"`            // plural, such as pods or pods/log
+	Namespace string `json:"namespace,omitempty" k8s:"format=label"`
 }
 
 // Access is the cluster's own verdict.

@@ -31,27 +31,27 @@ type Clusters struct {
 
 // ClusterIn names the cluster whose record is wanted.
 type ClusterIn struct {
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster" k8s:"format=label"`
 }
 
 // RegisterIn registers a cluster, or rotates the credential of one already
 // registered under the same name.
 type RegisterIn struct {
-	Name string `json:"name"` // DNS-1123 label
+	Name string `json:"name" k8s:"format=label"` // DNS-1123 label
 
 	// Kubeconfig is the credential, as kubeconfig YAML or JSON. It is secret:
 	// it goes to the KMS and to no log, error, record or answer.
-	Kubeconfig string `json:"kubeconfig"`
+	Kubeconfig string `json:"kubeconfig" k8s:"secret,max=1048576"`
 
-	Provider   string   `json:"provider,omitempty"`   // empty is "byo"
-	Namespaces []string `json:"namespaces,omitempty"` // the bound; empty is the whole cluster
-	Default    bool     `json:"default,omitempty"`    // make it the org's default cluster
+	Provider   string   `json:"provider,omitempty" k8s:"format=label"`           // empty is "byo"
+	Namespaces []string `json:"namespaces,omitempty" k8s:"format=label,max=100"` // the bound; empty is the whole cluster
+	Default    bool     `json:"default,omitempty"`                               // make it the org's default cluster
 }
 
 // DeregisterIn names the cluster to forget, with every version of its
 // credential. Deregistering one that is not registered is no error.
 type DeregisterIn struct {
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster" k8s:"format=label"`
 }
 
 // Deleted answers every deletion. All of them are idempotent.
@@ -61,7 +61,7 @@ type Deleted struct {
 
 // StatusIn names the cluster to probe.
 type StatusIn struct {
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster" k8s:"format=label"`
 }
 
 // Status says whether a cluster answers. A cluster that does not answer is a

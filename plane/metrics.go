@@ -2,9 +2,9 @@ package plane
 
 // PodMetricsIn reads pod usage from the cluster's metrics API.
 type PodMetricsIn struct {
-	Cluster       string `json:"cluster"`
-	Namespace     string `json:"namespace,omitempty"`
-	LabelSelector string `json:"labelSelector,omitempty"`
+	Cluster       string `json:"cluster" k8s:"format=label"`
+	Namespace     string `json:"namespace,omitempty" k8s:"format=label"`
+	LabelSelector string `json:"labelSelector,omitempty" k8s:"format=selector,max=4096"`
 }
 
 // PodMetrics is the usage of every measured pod. A cluster without a metrics

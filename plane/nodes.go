@@ -2,9 +2,9 @@ package plane
 
 // NodesIn lists nodes. It is refused for a bounded registration.
 type NodesIn struct {
-	Cluster  string `json:"cluster"`
-	Limit    int    `json:"limit,omitempty"`
-	Continue string `json:"continue,omitempty"`
+	Cluster  string `json:"cluster" k8s:"format=label"`
+	Limit    int    `json:"limit,omitempty" k8s:"min=0,max=100000"`
+	Continue string `json:"continue,omitempty" k8s:"max=16384"`
 }
 
 // Nodes is one page of nodes.
@@ -22,22 +22,22 @@ type Node struct {
 	InstanceKind string `json:"instanceKind,omitempty"` // node.kubernetes.io/instance-type
 	Cpu          string `json:"cpu,omitempty"`          // capacity, a quantity such as "8"
 	Memory       string `json:"memory,omitempty"`       // capacity, a quantity such as "32Gi"
-	NvidiaGpu    int    `json:"nvidiaGpu"`              // nvidia.com/gpu
-	AmdGpu       int    `json:"amdGpu"`                 // amd.com/gpu
+	NvidiaGpu    int    `json:"nvidiaGpu"`              // nvidia.com/gpu, allocatable
+	AmdGpu       int    `json:"amdGpu"`                 // amd.com/gpu, allocatable
 	InternalIp   string `json:"internalIp,omitempty"`   // the first InternalIP address
 }
 
 // CordonIn cordons a node, uncordons it, or cordons and drains it. It is safe
 // to repeat, and refused for a bounded registration.
 type CordonIn struct {
-	Cluster     string `json:"cluster"`
-	Node        string `json:"node"`
+	Cluster     string `json:"cluster" k8s:"format=label"`
+	Node        string `json:"node" k8s:"format=name"`
 	Schedulable bool   `json:"schedulable,omitempty"` // what the node is to be: false cordons, true uncordons
 	Drain       bool   `json:"drain,omitempty"`       // after cordoning, evict the pods that can be evicted
 
 	// TimeoutSeconds is how long a drain waits for the evicted pods to be gone;
-	// 0 is the service's default.
-	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
+	// 0 is 60.
+	TimeoutSeconds int `json:"timeoutSeconds,omitempty" k8s:"min=0,max=600"`
 
 	// Force and DeleteEmptyDirData let a drain take bare pods and pods with
 	// emptyDir data. Without them a node that has such pods is a 409 that lists
@@ -59,13 +59,14 @@ type Cordoned struct {
 type Remaining struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	Reason    string `json:"reason,omitempty"`
+	Reason    string `json:"reason,omitempty"`  // stable, such as blocked_by_pdb, or what the plan is
+	Message   string `json:"message,omitempty"` // what the cluster said, if anything
 }
 
 // VolumeStatsIn reads how full the claims of a whole cluster are, from its
 // kubelets.
 type VolumeStatsIn struct {
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster" k8s:"format=label"`
 }
 
 // VolumeStats is the usage of every measured claim, sorted by namespace and

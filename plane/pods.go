@@ -2,12 +2,12 @@ package plane
 
 // PodsIn lists pods.
 type PodsIn struct {
-	Cluster       string `json:"cluster"`
-	Namespace     string `json:"namespace,omitempty"`
-	LabelSelector string `json:"labelSelector,omitempty"`
-	NodeName      string `json:"nodeName,omitempty"` // only pods bound to this node
-	Limit         int    `json:"limit,omitempty"`
-	Continue      string `json:"continue,omitempty"`
+	Cluster       string `json:"cluster" k8s:"format=label"`
+	Namespace     string `json:"namespace,omitempty" k8s:"format=label"`
+	LabelSelector string `json:"labelSelector,omitempty" k8s:"format=selector,max=4096"`
+	NodeName      string `json:"nodeName,omitempty" k8s:"format=name"` // only pods bound to this node
+	Limit         int    `json:"limit,omitempty" k8s:"min=0,max=100000"`
+	Continue      string `json:"continue,omitempty" k8s:"max=16384"`
 }
 
 // Pods is one page of pods.
@@ -31,15 +31,15 @@ type Pod struct {
 
 // LogsIn reads the end of one container's log.
 type LogsIn struct {
-	Cluster   string `json:"cluster"`
-	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
+	Cluster   string `json:"cluster" k8s:"format=label"`
+	Namespace string `json:"namespace" k8s:"format=label"`
+	Pod       string `json:"pod" k8s:"format=name"`
 
 	// Container may be left empty when the pod has one container or names a
 	// default one; otherwise that is a 400 that lists them.
-	Container string `json:"container,omitempty"`
+	Container string `json:"container,omitempty" k8s:"format=label"`
 
-	TailLines int `json:"tailLines,omitempty"` // the last so many lines; 0 is all there is, up to 1 MiB
+	TailLines int `json:"tailLines,omitempty" k8s:"min=0,max=1000000"` // the last so many lines; 0 is all there is, up to 1 MiB
 }
 
 // Logs is the end of a container's log.

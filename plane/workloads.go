@@ -3,11 +3,11 @@ package plane
 // DeploymentsIn lists deployments. The other namespaced lists take the same
 // fields.
 type DeploymentsIn struct {
-	Cluster       string `json:"cluster"`
-	Namespace     string `json:"namespace,omitempty"`
-	LabelSelector string `json:"labelSelector,omitempty"`
-	Limit         int    `json:"limit,omitempty"`
-	Continue      string `json:"continue,omitempty"`
+	Cluster       string `json:"cluster" k8s:"format=label"`
+	Namespace     string `json:"namespace,omitempty" k8s:"format=label"`
+	LabelSelector string `json:"labelSelector,omitempty" k8s:"format=selector,max=4096"`
+	Limit         int    `json:"limit,omitempty" k8s:"min=0,max=100000"`
+	Continue      string `json:"continue,omitempty" k8s:"max=16384"`
 }
 
 // The lists that take what [DeploymentsIn] takes. They are types of their own,
@@ -41,9 +41,9 @@ type Workload struct {
 
 // DeploymentIn names the deployment wanted.
 type DeploymentIn struct {
-	Cluster   string `json:"cluster"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	Cluster   string `json:"cluster" k8s:"format=label"`
+	Namespace string `json:"namespace" k8s:"format=label"`
+	Name      string `json:"name" k8s:"format=name"`
 }
 
 // Services is one page of services.
