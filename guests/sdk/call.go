@@ -51,6 +51,22 @@ func (c *Call) Emit(write func(*Writer)) error {
 	return c.emit(0)
 }
 
+// Append appends what write writes, as an object, to b: for an item that cannot
+// be emitted yet. EmitRaw emits it.
+func (c *Call) Append(b []byte, write func(*Writer)) []byte {
+	c.out.reset()
+	write(c.out)
+	return append(b, c.out.bytes()...)
+}
+
+// EmitRaw answers one item that Append wrote.
+func (c *Call) EmitRaw(item []byte) error {
+	if hostEmit(0, item) < 0 {
+		return c.failed()
+	}
+	return nil
+}
+
 // Answer answers the op's other fields, or all of them where it has no list to
 // stream. It is called once at most.
 func (c *Call) Answer(write func(*Writer)) error {

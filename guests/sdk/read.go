@@ -120,7 +120,7 @@ func (s *Stream) Err() error { return s.err }
 // Trailer is what a stream says after its last item, such as the version of a
 // list. It is absent before the end.
 func (s *Stream) Trailer() lens.Value {
-	if s.ended && s.err == nil && !s.trailer.Exists() && s.read() {
+	if s.ended && s.err == nil && s.handle > 0 && !s.trailer.Exists() && s.read() {
 		v, err := lens.JSON(append([]byte(nil), s.item...))
 		if err != nil {
 			s.err = unreadable(err)

@@ -41,7 +41,7 @@ func Handle(token string, h Handler) { ops = append(ops, op{token, h}) }
 // is taken, so that a call of ordinary size allocates none.
 var (
 	buffers = [][]byte{make([]byte, 64<<10), make([]byte, 64<<10), make([]byte, 64<<10)}
-	writer  = Writer{buf: make([]byte, 0, 64<<10), open: make([]frame, 0, 8), pairs: make([]pair, 0, 64)}
+	writer  = Writer{buf: make([]byte, 0, 64<<10), open: make([]frame, 0, 8), entries: make([]Entry, 0, 64)}
 	request = Writer{buf: make([]byte, 0, 4<<10), open: make([]frame, 0, 8)}
 )
 

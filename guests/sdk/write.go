@@ -12,12 +12,15 @@ const (
 	Hanzo     = "hanzo-cloud"
 )
 
-// Labels is labels with the service's own, which a caller cannot change.
+// Labels is labels, which may be nil, with the service's own, which a caller
+// cannot change.
 func Labels(labels iter.Seq2[string, string]) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for k, v := range labels {
-			if !yield(k, v) {
-				return
+		if labels != nil {
+			for k, v := range labels {
+				if !yield(k, v) {
+					return
+				}
 			}
 		}
 		yield(ManagedBy, Hanzo)
@@ -38,8 +41,8 @@ func (c *Call) Create(resource, namespace string, object func(*Writer)) (lens.Me
 }
 
 // Apply makes an object of a kind what object writes, by server-side apply, and
-// returns it. The host adds the version, kind and name. A field that somebody
-// else owns is a *[Failure] whose Reason is Conflict and whose Causes name it.
+// returns it. A field that somebody else owns is a *[Failure] whose Reason is
+// Conflict and whose Causes name it.
 func (c *Call) Apply(n Name, object func(*Writer)) (lens.Value, error) {
 	w := c.request
 	n.write(w)
@@ -56,16 +59,19 @@ func (c *Call) Delete(n Name) (removed bool, err error) {
 	return v.Get("removed").Bool(), err
 }
 
-// Evict asks for the eviction of one pod, and of no later one of its name. A
-// disruption budget in the way is a *[Failure] of status 429 that says so in
-// its Causes.
-func (c *Call) Evict(namespace, pod, uid string) error {
+// Evict asks for the eviction of one pod, and of no later one of its name. gone
+// means that there was no such pod any more. A disruption budget in the way is a
+// *[Failure] of code blocked_by_pdb, which passes; several budgets at once are
+// multiple_pdbs, which does not.
+func (c *Call) Evict(namespace, pod, uid string) (gone bool, err error) {
 	w := c.request
 	w.reset()
 	w.Str("namespace", namespace)
 	w.Str("pod", pod)
 	w.Str("uid", uid)
-	return c.done(hostEvict(w.bytes()))
+	v, err := c.value(hostEvict(w.bytes()))
+	status, _ := v.Get("status").Int()
+	return status == 404, err
 }
 
 // Cordon says whether a node may take new pods.

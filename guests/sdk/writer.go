@@ -14,10 +14,10 @@ import (
 // plane types: empty strings, lists and maps are left out; booleans and
 // integers are always there. A name is empty for an element of a list.
 type Writer struct {
-	buf   []byte
-	comma bool
-	open  []frame
-	pairs []pair
+	buf     []byte
+	comma   bool
+	open    []frame
+	entries []Entry
 }
 
 // frame is where an open list, map or object began, name and comma included.
@@ -27,8 +27,6 @@ type frame struct {
 	keep        bool // although empty
 	bracket     byte
 }
-
-type pair struct{ key, value string }
 
 // reset begins a new object.
 func (w *Writer) reset() {
@@ -96,26 +94,39 @@ func (w *Writer) Elem(value string) {
 // Map writes an object of strings, sorted by key, unless it is empty. Of a key
 // that comes twice the last counts.
 func (w *Writer) Map(name string, entries iter.Seq2[string, string]) {
-	w.pairs = w.pairs[:0]
-	sorted := true
-	for k, v := range entries {
-		sorted = sorted && (len(w.pairs) == 0 || w.pairs[len(w.pairs)-1].key < k)
-		w.pairs = append(w.pairs, pair{k, v})
-	}
-	if !sorted {
-		slices.SortStableFunc(w.pairs, func(a, b pair) int { return strings.Compare(a.key, b.key) })
-	}
-	w.open = append(w.open, frame{start: len(w.buf), comma: w.comma, bracket: '}'})
-	w.begin(name, '{')
-	for i, p := range w.pairs {
-		if i+1 < len(w.pairs) && w.pairs[i+1].key == p.key {
-			continue
-		}
+	w.start(name, '{', '}', false)
+	for _, e := range w.Sorted(entries) {
 		w.name("")
-		w.buf = append(appendString(w.buf, p.key), ':')
-		w.buf = appendString(w.buf, p.value)
+		w.buf = append(appendString(w.buf, e.Key), ':')
+		w.buf = appendString(w.buf, e.Value)
 	}
 	w.End()
+}
+
+// Entry is one entry of a map.
+type Entry struct{ Key, Value string }
+
+// Sorted is the entries of a map sorted by key, the last of those whose key
+// comes twice. It is good until the next use of Sorted or Map.
+func (w *Writer) Sorted(entries iter.Seq2[string, string]) []Entry {
+	all := w.entries[:0]
+	sorted := true
+	for k, v := range entries {
+		sorted = sorted && (len(all) == 0 || all[len(all)-1].Key < k)
+		all = append(all, Entry{k, v})
+	}
+	w.entries = all
+	if sorted {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+	last := all[:0]
+	for i, e := range all {
+		if i+1 == len(all) || all[i+1].Key != e.Key {
+			last = append(last, e)
+		}
+	}
+	return last
 }
 
 // Raw writes a JSON value as it stands in its document, unless it is absent or

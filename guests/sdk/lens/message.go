@@ -270,13 +270,27 @@ func (m Message) Key(num int, key string) (value string, ok bool) {
 	return value, ok
 }
 
-// Quantity is the text of the quantity at key of a map of quantities, such as a
-// resource list; empty when there is none.
-func (m Message) Quantity(num int, key string) string {
+// Quantity is the quantity at key of a map of quantities, such as a resource
+// list; zero when there is none.
+func (m Message) Quantity(num int, key string) Quantity {
+	text := m.QuantityText(num, key)
+	if text == "" {
+		return Quantity{}
+	}
+	q, err := ParseQuantity(text)
+	if err != nil {
+		m.fault.mark(err)
+	}
+	return q
+}
+
+// QuantityText is that quantity as it is written, empty when there is none.
+func (m Message) QuantityText(num int, key string) string {
+	const quantityString = 1
 	var last string
 	for e := range m.Each(num) {
 		if e.Str(mapKey) == key {
-			last = e.Sub(mapValue).Str(1)
+			last = e.Sub(mapValue).Str(quantityString)
 		}
 	}
 	return last
