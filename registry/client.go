@@ -1,9 +1,45 @@
 package registry
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
 )
+
+const (
+	dialTimeout      = 5 * time.Second  // to connect, and again for the TLS handshake
+	pingAfter        = 15 * time.Second // of silence on an HTTP/2 connection
+	pingTimeout      = 10 * time.Second
+	maxHeader        = 64 << 10 // bytes of an answer's header
+	defaultMaxBytes  = 64 << 20 // decompressed bytes of an answer
+	attempts         = 3        // of a read that a cluster answers with 429 or 503 and Retry-After
+	longestRetryWait = 10 * time.Second
+)
+
+// Request is one request to a cluster. It has no header of the caller's: what a
+// cluster is sent is the credential and these fields.
+type Request struct {
+	Method      string
+	Path        string     // made by [Path]
+	Query       url.Values // nil is none
+	Accept      string     // "" is application/json
+	ContentType string     // of Body
+	Body        []byte
+	Stream      bool  // a watch or a followed log: it does not share the connections of short requests
+	MaxBytes    int64 // cap on the answer's decompressed bytes; 0 is 64 MiB
+}
 
 // Path is an absolute URL path of the given segments, each escaped.
 func Path(segments ...string) string {
@@ -13,4 +49,327 @@ func Path(segments ...string) string {
 		b.WriteString(url.PathEscape(s))
 	}
 	return b.String()
+}
+
+// client is the one kind of Kubernetes client there is: one credential at one
+// address. Every connection is made by dial, which asks the policy; none is
+// shared with another client, and close ends them all.
+type client struct {
+	base  string // the apiserver's URL
+	token string
+	tls   *tls.Config
+
+	// Streams have connections of their own, so that any number of them, on a
+	// server that allows so many a connection, does not keep a short request out.
+	short, long *http.Transport
+	dialer      net.Dialer
+
+	life context.Context // ends with close, for close's reason
+	end  context.CancelCauseFunc
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // nil once closed
+}
+
+// newClient is the only constructor of a Kubernetes client in the module. It
+// dials nothing.
+func newClient(cfg *rest.Config, policy Policy) (*client, error) {
+	tlsConfig, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, kubeconfigRefused("kubeconfig", "its TLS part cannot be used")
+	}
+	if tlsConfig == nil {
+		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	tlsConfig.NextProtos = []string{"h2", "http/1.1"}
+	if tlsConfig.ServerName == "" {
+		at, err := url.Parse(cfg.Host)
+		if err != nil {
+			return nil, kubeconfigRefused("kubeconfig", "its server cannot be used")
+		}
+		tlsConfig.ServerName = at.Hostname()
+	}
+	c := &client{
+		base: cfg.Host, token: cfg.BearerToken, tls: tlsConfig,
+		dialer: net.Dialer{
+			Timeout: dialTimeout,
+			ControlContext: func(_ context.Context, _, address string, raw syscall.RawConn) error {
+				return policy.control(address, raw)
+			},
+		},
+		conns: map[net.Conn]struct{}{},
+	}
+	c.life, c.end = context.WithCancelCause(context.Background())
+	c.short, c.long = c.transport(), c.transport()
+	return c, nil
+}
+
+// transport has no proxy, whatever the environment says, and opens as many
+// connections as its requests need.
+func (c *client) transport() *http.Transport {
+	both := new(http.Protocols)
+	both.SetHTTP1(true)
+	both.SetHTTP2(true)
+	return &http.Transport{
+		Proxy:                  nil,
+		DialTLSContext:         c.dial,
+		DialContext:            func(context.Context, string, string) (net.Conn, error) { return nil, addressRefused() },
+		Protocols:              both,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingAfter},
+		MaxIdleConnsPerHost:    8,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: maxHeader,
+		ReadBufferSize:         32 << 10,
+	}
+}
+
+// dial connects to the address and proves that it is the cluster. Its errors
+// are refusals.
+func (c *client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	raw, err := c.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, dialFailure(err)
+	}
+	conn := &tracked{Conn: raw, client: c}
+	if !c.track(conn) {
+		_ = raw.Close()
+		return nil, context.Cause(c.life)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	secure := tls.Client(conn, c.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, handshakeFailure(err)
+	}
+	return secure, nil
+}
+
+func dialFailure(err error) *Refusal {
+	var timeout net.Error
+	var dns *net.DNSError
+	switch r := asRefusal(err); {
+	case r != nil:
+		return r
+	case errors.As(err, &dns):
+		return Refuse(http.StatusBadGateway, "cluster_unreachable", "the cluster's name does not resolve")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Refuse(http.StatusGatewayTimeout, "connect_timeout", "the cluster did not take a connection within %s", dialTimeout)
+	}
+	return Refuse(http.StatusBadGateway, "cluster_unreachable", "the cluster does not take connections")
+}
+
+func handshakeFailure(err error) *Refusal {
+	var timeout net.Error
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &certificate):
+		return Refuse(http.StatusBadGateway, "tls_invalid", "the cluster's certificate is not valid for its name, its time or its authority")
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return Refuse(http.StatusGatewayTimeout, "connect_timeout", "the cluster did not complete a TLS handshake within %s", dialTimeout)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, net.ErrClosed):
+		return Refuse(http.StatusBadGateway, "cluster_unreachable", "the cluster closed the connection during the TLS handshake")
+	}
+	return Refuse(http.StatusBadGateway, "tls_invalid", "the cluster does not speak TLS 1.2 or later as this service does")
+}
+
+// tracked is a connection its client can end.
+type tracked struct {
+	net.Conn
+	client *client
+}
+
+func (t *tracked) Close() error {
+	t.client.mu.Lock()
+	delete(t.client.conns, t)
+	t.client.mu.Unlock()
+	return t.Conn.Close()
+}
+
+func (c *client) track(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conns == nil {
+		return false
+	}
+	c.conns[conn] = struct{}{}
+	return true
+}
+
+// close ends every request with reason, and every connection.
+func (c *client) close(reason error) {
+	c.end(reason)
+	c.mu.Lock()
+	conns := c.conns
+	c.conns = nil
+	c.mu.Unlock()
+	for conn := range conns {
+		_ = conn.Close()
+	}
+	c.short.CloseIdleConnections()
+	c.long.CloseIdleConnections()
+}
+
+// do sends one request, and a read again where the cluster asks for that.
+func (c *client) do(ctx context.Context, req *Request) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		resp, err := c.once(ctx, req)
+		if err != nil || attempt == attempts || req.Method != http.MethodGet {
+			return resp, err
+		}
+		wait, again := retryAfter(resp)
+		if deadline, ok := ctx.Deadline(); !again || wait > longestRetryWait || ok && time.Until(deadline) <= wait {
+			return resp, nil
+		}
+		_ = resp.Body.Close()
+		if err := sleep(ctx, wait); err != nil {
+			return nil, failure(ctx, err)
+		}
+	}
+}
+
+// retryAfter is how long a cluster that refuses for load asks to be left alone,
+// at least a moment.
+func retryAfter(resp *http.Response) (time.Duration, bool) {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0, false
+	}
+	seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31)
+	return max(time.Duration(seconds)*time.Second, 100*time.Millisecond), err == nil
+}
+
+func (c *client) once(ctx context.Context, req *Request) (*http.Response, error) {
+	if !plainPath(req.Path) {
+		return nil, Refuse(http.StatusBadRequest, "bad_input", "the request's path is not plain")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	untie := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
+	release := func() {
+		untie()
+		cancel(nil)
+	}
+	out, err := http.NewRequestWithContext(ctx, req.Method, c.base+req.Path, nil)
+	if err != nil {
+		release()
+		return nil, Refuse(http.StatusBadRequest, "bad_input", "the request cannot be made")
+	}
+	out.URL.RawQuery = req.Query.Encode()
+	if req.Body != nil {
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(req.Body)), int64(len(req.Body))
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(req.Body)), nil }
+		out.Header.Set("Content-Type", req.ContentType)
+	}
+	accept := req.Accept
+	if accept == "" {
+		accept = "application/json"
+	}
+	out.Header.Set("Accept", accept)
+	out.Header.Set("User-Agent", "hanzo-k8s")
+	if c.token != "" {
+		out.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	transport := c.short
+	if req.Stream {
+		transport = c.long
+	}
+	resp, err := transport.RoundTrip(out)
+	if err != nil {
+		err = failure(ctx, err)
+		release()
+		return nil, err
+	}
+	left := req.MaxBytes
+	if left <= 0 {
+		left = defaultMaxBytes
+	}
+	resp.Body = &body{ReadCloser: resp.Body, ctx: ctx, left: left, cap: left, release: sync.OnceFunc(release)}
+	if refusal := unusable(resp); refusal != nil {
+		_ = resp.Body.Close()
+		return nil, refusal
+	}
+	return resp, nil
+}
+
+// plainPath says that a path has no empty and no dot segment, however escaped.
+func plainPath(path string) bool {
+	rest, ok := strings.CutPrefix(path, "/")
+	if !ok {
+		return false
+	}
+	for segment := range strings.SplitSeq(rest, "/") {
+		name, err := url.PathUnescape(segment)
+		if err != nil || name == "" || name == "." || name == ".." || strings.ContainsAny(segment, "?#") {
+			return false
+		}
+	}
+	return true
+}
+
+// unusable refuses an answer that is no answer: a redirect, which is never
+// followed, a change of protocol, an encoding nobody asked for, and a body whose
+// end could not be told from a cut.
+func unusable(resp *http.Response) *Refusal {
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return Refuse(http.StatusBadGateway, "redirected", "the cluster answered with a redirect, which is not followed")
+	case resp.StatusCode < 200:
+		return Refuse(http.StatusBadGateway, "bad_upstream", "the cluster's answer is not one of an API server")
+	case resp.Header.Get("Content-Encoding") != "":
+		return Refuse(http.StatusBadGateway, "bad_upstream", "the cluster's answer has an encoding that was not asked for")
+	case resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && !resp.Uncompressed:
+		return Refuse(http.StatusBadGateway, "bad_upstream", "the cluster's answer does not say where it ends")
+	}
+	return nil
+}
+
+// body caps an answer and says why it ended early.
+type body struct {
+	io.ReadCloser
+	ctx       context.Context
+	left, cap int64
+	release   func()
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if int64(n) > b.left {
+		n = int(b.left)
+		err = Refuse(http.StatusBadGateway, "too_large", "the cluster's answer is larger than %d bytes", b.cap)
+	} else if err != nil && err != io.EOF {
+		err = failure(b.ctx, cut{err})
+	}
+	b.left -= int64(n)
+	return n, err
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.release()
+	return err
+}
+
+// cut is an error met in the middle of an answer.
+type cut struct{ error }
+
+// failure is the refusal an error of the transport is. Its words are never the
+// error's, which can hold an address.
+func failure(ctx context.Context, err error) *Refusal {
+	var timeout net.Error
+	if r := asRefusal(context.Cause(ctx)); r != nil {
+		return r
+	}
+	if r := asRefusal(err); r != nil {
+		return r
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return Refuse(499, "cancelled", "the caller went away")
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
+		return Refuse(http.StatusGatewayTimeout, "deadline", "the cluster did not answer in time")
+	case errors.As(err, &cut{}):
+		return Refuse(http.StatusBadGateway, "truncated", "the cluster's answer was cut short")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Refuse(http.StatusGatewayTimeout, "deadline", "the cluster did not answer in time")
+	}
+	return Refuse(http.StatusBadGateway, "cluster_unreachable", "the connection to the cluster ended before it answered")
 }

@@ -1,0 +1,299 @@
+package registry
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	loadTimeout = 5 * time.Second
+	// unverifiedFor is how long what already runs may run on while the KMS does
+	// not say whether it still may. No request begins in that time.
+	unverifiedFor = 10 * time.Second
+)
+
+// key names a cluster. The versions of the record and of the credential are the
+// entry's: one entry is in force for a key at a time.
+type key struct {
+	org  Org
+	name string
+}
+
+// entry is a cluster as a record and a credential say, and the client made of
+// them. A change of either is another entry.
+type entry struct {
+	key
+	record       Record
+	credentialID string
+	secret       []byte // what Seal's keys are derived from
+	client       *client
+	breaker      breaker
+
+	checked atomic.Int64 // when the read began that last found the record in force, Unix ns
+	used    atomic.Int64 // when it was last reached, Unix ns
+	callers atomic.Int64 // calls that have reached it and have not ended
+}
+
+// Reach is the caller's org's way into its cluster called name, for as long as
+// ctx lasts. Its refusals are no_tenant, bad_input, cluster_not_found, and
+// kms_unavailable; a name another org has is not found by the same steps as one
+// nobody has.
+func (r *Registry) Reach(ctx context.Context, name string) (*Bound, error) {
+	org, err := Tenant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkName("cluster", name); err != nil {
+		return nil, err
+	}
+	at := key{org, name}
+	for range 3 {
+		e := r.cached(at)
+		if e == nil || !r.isFresh(e) {
+			if e, err = r.load(ctx, at); err != nil {
+				return nil, err
+			}
+		}
+		if r.hold(ctx, e) {
+			return &Bound{r, e}, nil
+		}
+	}
+	return nil, conflict(name)
+}
+
+// hold counts the call ctx belongs to among those that use e, unless e has been
+// replaced meanwhile. What is in use is watched, and not evicted.
+func (r *Registry) hold(ctx context.Context, e *entry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries[e.key] != e && !r.closed {
+		return false
+	}
+	e.used.Store(time.Now().UnixNano())
+	if ctx.Done() != nil {
+		e.callers.Add(1)
+		context.AfterFunc(ctx, func() { e.callers.Add(-1) })
+	}
+	return true
+}
+
+func (r *Registry) cached(at key) *entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entries[at]
+}
+
+// isFresh says that e's record was read lately. Using it does not make it so.
+func (r *Registry) isFresh(e *entry) bool {
+	return time.Since(time.Unix(0, e.checked.Load())) < r.fresh
+}
+
+// verify refuses what e's registration no longer covers.
+func (r *Registry) verify(ctx context.Context, e *entry) error {
+	if !r.isFresh(e) && e.client.life.Err() == nil {
+		if _, err := r.load(ctx, e.key); err != nil && asRefusal(err).Code != "cluster_not_found" {
+			return err
+		}
+	}
+	return context.Cause(e.client.life)
+}
+
+// load is the entry for what the KMS says now. Of those that ask at the same
+// time one reads.
+func (r *Registry) load(ctx context.Context, at key) (*entry, error) {
+	result := r.loads.DoChan(at.org.name+"/"+at.name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
+		defer cancel()
+		return r.reload(ctx, at)
+	})
+	select {
+	case got := <-result:
+		e, _ := got.Val.(*entry)
+		return e, got.Err
+	case <-ctx.Done():
+		return nil, failure(ctx, ctx.Err())
+	}
+}
+
+// reload reads the record and, where it is not the one in the cache, the
+// credential. It begins again when this process has changed a registration
+// meanwhile, or when another has rotated the credential away between the reads.
+func (r *Registry) reload(ctx context.Context, at key) (*entry, error) {
+	for {
+		start := time.Now()
+		changes := r.changesSeen()
+		rec, version, err := r.read(ctx, at.org, at.name)
+		if isCorrupt(err) {
+			r.drop(at)
+			return nil, err
+		}
+		if err != nil {
+			return nil, err
+		}
+		if rec == nil || rec.Removal != "" {
+			r.drop(at)
+			return nil, NotFound(at.name)
+		}
+		if e := r.cached(at); e != nil && e.credentialID == rec.CredentialID {
+			e.checked.Store(start.UnixNano())
+			return e, nil
+		}
+		kubeconfig, err := r.readCredential(ctx, at.org, rec)
+		if err != nil {
+			return nil, err
+		}
+		if kubeconfig == nil {
+			_, now, err := r.read(ctx, at.org, at.name)
+			if err == nil && now != version && ctx.Err() == nil {
+				continue
+			}
+			r.drop(at)
+			return nil, NotFound(at.name)
+		}
+		e, err := r.newEntry(at, rec, kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		e.checked.Store(start.UnixNano())
+		if r.install(e, changes) {
+			return e, nil
+		}
+		e.client.close(Deregistered(at.name))
+		if ctx.Err() != nil {
+			return nil, kmsUnavailable()
+		}
+	}
+}
+
+// newEntry makes the client. What the KMS holds passes the same gate as what a
+// caller registers, but for having expired meanwhile.
+func (r *Registry) newEntry(at key, rec *stored, kubeconfig []byte) (*entry, error) {
+	cfg, err := safeRESTConfig(kubeconfig, r.policy, time.Time{})
+	if err != nil {
+		r.log.Error("a stored credential does not pass the gate", "org", at.org.name, "cluster", at.name, "code", asRefusal(err).Code)
+		if asRefusal(err).Code == "address_refused" {
+			return nil, addressRefused()
+		}
+		return nil, corrupt()
+	}
+	c, err := newClient(cfg, r.policy)
+	if err != nil {
+		return nil, corrupt()
+	}
+	e := &entry{key: at, record: rec.Record, credentialID: rec.CredentialID, secret: append(kubeconfig, rec.CredentialID...), client: c}
+	e.record.Default = false
+	e.breaker.changed = func(state string) { r.observer.Breaker(at.org.name, at.name, state) }
+	e.used.Store(time.Now().UnixNano())
+	return e, nil
+}
+
+func (r *Registry) changesSeen() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changes
+}
+
+// install puts e in force, unless this process has changed a registration since
+// changes, and ends what was in force before.
+func (r *Registry) install(e *entry, changes int) bool {
+	r.mu.Lock()
+	if r.closed || r.changes != changes {
+		closed := r.closed
+		r.mu.Unlock()
+		if closed {
+			e.client.close(shuttingDown())
+		}
+		return closed
+	}
+	old := r.entries[e.key]
+	r.entries[e.key] = e
+	evicted := r.leastUsed()
+	r.watches.Go(func() { r.watch(e) })
+	r.mu.Unlock()
+	if old != nil {
+		old.client.close(Deregistered(e.name))
+	}
+	if evicted != nil {
+		evicted.client.close(Deregistered(evicted.name))
+	}
+	return true
+}
+
+// leastUsed takes the entry out that nobody has reached for longest, where
+// there are too many and one is not in use. The caller has the lock.
+func (r *Registry) leastUsed() *entry {
+	if len(r.entries) <= r.maxClients {
+		return nil
+	}
+	var oldest *entry
+	for _, e := range r.entries {
+		if e.callers.Load() == 0 && (oldest == nil || e.used.Load() < oldest.used.Load()) {
+			oldest = e
+		}
+	}
+	if oldest != nil {
+		delete(r.entries, oldest.key)
+	}
+	return oldest
+}
+
+// drop ends what runs on a cluster that is no longer registered.
+func (r *Registry) drop(at key) {
+	r.mu.Lock()
+	e := r.entries[at]
+	delete(r.entries, at)
+	r.mu.Unlock()
+	if e != nil {
+		e.client.close(Deregistered(at.name))
+	}
+}
+
+// changed is drop for a change this process has made: a read that began before
+// it does not come into force after it.
+func (r *Registry) changed(at key) {
+	r.mu.Lock()
+	r.changes++
+	r.mu.Unlock()
+	r.drop(at)
+}
+
+// watch reads the record of an entry in use again and again, so that what runs
+// on it ends when the registration does. An entry out of use it lets go.
+func (r *Registry) watch(e *entry) {
+	ticker := time.NewTicker(r.fresh / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.client.life.Done():
+			return
+		case <-ticker.C:
+		}
+		if e.callers.Load() == 0 {
+			if time.Since(time.Unix(0, e.used.Load())) > r.idle {
+				r.letGo(e)
+			}
+			continue
+		}
+		if r.isFresh(e) {
+			continue
+		}
+		_, err := r.load(e.client.life, e.key)
+		if err != nil && time.Since(time.Unix(0, e.checked.Load())) > unverifiedFor {
+			e.client.close(kmsUnavailable())
+			r.letGo(e)
+		}
+	}
+}
+
+// letGo takes e out of the cache, if it is still there and not in use again.
+func (r *Registry) letGo(e *entry) {
+	r.mu.Lock()
+	if r.entries[e.key] != e || e.callers.Load() > 0 && e.client.life.Err() == nil {
+		r.mu.Unlock()
+		return
+	}
+	delete(r.entries, e.key)
+	r.mu.Unlock()
+	e.client.close(Deregistered(e.name))
+}
