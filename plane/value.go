@@ -1,10 +1,6 @@
 package plane
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -57,70 +53,29 @@ func (m Map) Go() map[string]string {
 func (m Map) MarshalJSON() ([]byte, error) {
 	sorted := slices.Clone(m)
 	slices.SortStableFunc(sorted, func(a, b Pair) int { return strings.Compare(a.Key, b.Key) })
-	var b bytes.Buffer
-	b.WriteByte('{')
+	out := []byte{'{'}
 	for i, p := range sorted {
 		if i > 0 {
 			if p.Key == sorted[i-1].Key {
-				return nil, fmt.Errorf("plane: key %q occurs twice in a map", p.Key)
+				return nil, errTwice(p.Key)
 			}
-			b.WriteByte(',')
+			out = append(out, ',')
 		}
-		for j, s := range [2]string{p.Key, p.Value} {
-			text, err := json.Marshal(s)
-			if err != nil {
-				return nil, err
-			}
-			if j == 1 {
-				b.WriteByte(':')
-			}
-			b.Write(text)
-		}
+		out = append(appendText(out, p.Key), ':')
+		out = appendText(out, p.Value)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return append(out, '}'), nil
 }
 
 // UnmarshalJSON reads a JSON object whose values are strings, in the order of
 // the document. null is a nil Map. A value that is not a string and a key that
 // occurs twice are errors.
 func (m *Map) UnmarshalJSON(data []byte) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	switch t, err := d.Token(); {
-	case err != nil:
-		return err
-	case t == nil:
-		*m = nil
-		return nil
-	case t != json.Delim('{'):
-		return errors.New("plane: a map is a JSON object")
+	out, err := parseMap(data)
+	if err == nil {
+		*m = out
 	}
-	var out Map
-	seen := make(map[string]bool)
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return err
-		}
-		key := t.(string) // the decoder lets nothing else stand there
-		if seen[key] {
-			return fmt.Errorf("plane: key %q occurs twice in a map", key)
-		}
-		seen[key] = true
-		if t, err = d.Token(); err != nil {
-			return err
-		}
-		value, ok := t.(string)
-		if !ok {
-			return fmt.Errorf("plane: the value of key %q in a map is not a string", key)
-		}
-		out = append(out, Pair{key, value})
-	}
-	if _, err := d.Token(); err != nil {
-		return err
-	}
-	*m = out
-	return nil
+	return err
 }
 
 // Raw is a JSON value as it stands: itself on the REST side, bytes on the call

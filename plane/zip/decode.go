@@ -118,7 +118,10 @@ func (f *planField) decodeList(v *View, t *texts, fv reflect.Value, at, n int) e
 	if n > (len(v.msg)-at)/(4+least) {
 		return malformed("a list of %d elements in %d bytes", n, len(v.msg)-at)
 	}
-	fv.Set(reflect.MakeSlice(fv.Type(), n, n))
+	// As MakeSlice would, but for the slice header that it allocates besides.
+	fv.SetZero()
+	fv.Grow(n)
+	fv.SetLen(n)
 	for i := range n {
 		size := int(le.Uint32(v.msg[at:]))
 		at += 4
