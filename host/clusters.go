@@ -23,7 +23,7 @@ func one(v any) (stream, *registry.Refusal) {
 	return &values{items: [][]byte{b}}, nil
 }
 
-func (c *call) clustersList(*struct{}) (stream, *registry.Refusal) {
+func (c *call) clustersList(*noRequest) (stream, *registry.Refusal) {
 	if r := c.registrar(); r != nil {
 		return nil, r
 	}
@@ -43,7 +43,11 @@ func (c *call) clustersList(*struct{}) (stream, *registry.Refusal) {
 }
 
 type clusterRequest struct {
-	Cluster string `json:"cluster"`
+	Cluster string
+}
+
+func (in *clusterRequest) members() []member {
+	return []member{{"cluster", &in.Cluster}}
 }
 
 func (c *call) clustersGet(in *clusterRequest) (stream, *registry.Refusal) {
@@ -58,11 +62,15 @@ func (c *call) clustersGet(in *clusterRequest) (stream, *registry.Refusal) {
 }
 
 type registerRequest struct {
-	Name       string   `json:"name"`
-	Kubeconfig string   `json:"kubeconfig"` // the handle that stands for it
-	Provider   string   `json:"provider"`
-	Namespaces []string `json:"namespaces"`
-	Default    bool     `json:"default"`
+	Name       string
+	Kubeconfig string // the handle that stands for it
+	Provider   string
+	Namespaces []string
+	Default    *bool
+}
+
+func (in *registerRequest) members() []member {
+	return []member{{"name", &in.Name}, {"kubeconfig", &in.Kubeconfig}, {"provider", &in.Provider}, {"namespaces", &in.Namespaces}, {"default", &in.Default}}
 }
 
 // clustersRegister exchanges the handle for the kubeconfig, once.
@@ -79,7 +87,7 @@ func (c *call) clustersRegister(in *registerRequest) (stream, *registry.Refusal)
 	}
 	c.spent[in.Kubeconfig] = true
 	record, err := c.registry.Register(c.ctx, registry.Registration{
-		Name: in.Name, Kubeconfig: kubeconfig, Provider: in.Provider, Namespaces: in.Namespaces, Default: in.Default,
+		Name: in.Name, Kubeconfig: kubeconfig, Provider: in.Provider, Namespaces: in.Namespaces, Default: in.Default != nil && *in.Default,
 	})
 	if err != nil {
 		return nil, c.registryRefusal(err)

@@ -64,11 +64,14 @@ var functions = []function{
 }
 
 // request makes a host function of one that takes a request and gives a stream.
-func request[T any](f func(*call, *T) (stream, *registry.Refusal)) func(*call, memory, [3]uint32) int32 {
+func request[T any, P interface {
+	*T
+	members() []member
+}](f func(*call, P) (stream, *registry.Refusal)) func(*call, memory, [3]uint32) int32 {
 	return func(c *call, m memory, a [3]uint32) int32 {
 		refuse(c.meter.hostCall())
-		in := new(T)
-		if r := parse(c.read(m, a[0], a[1]), in); r != nil {
+		in := P(new(T))
+		if r := parse(c.read(m, a[0], a[1]), in.members()); r != nil {
 			return c.failed(r)
 		}
 		if r := c.over(); r != nil {
@@ -83,8 +86,11 @@ func request[T any](f func(*call, *T) (stream, *registry.Refusal)) func(*call, m
 }
 
 // onCluster is request for functions that need a cluster.
-func onCluster[T any](f func(*call, *T) (stream, *registry.Refusal)) func(*call, memory, [3]uint32) int32 {
-	return request(func(c *call, in *T) (stream, *registry.Refusal) {
+func onCluster[T any, P interface {
+	*T
+	members() []member
+}](f func(*call, P) (stream, *registry.Refusal)) func(*call, memory, [3]uint32) int32 {
+	return request(func(c *call, in P) (stream, *registry.Refusal) {
 		if c.bound == nil {
 			return nil, &registry.Refusal{Status: 403, Code: "not_granted", Message: c.op.Token + " reaches no cluster"}
 		}

@@ -32,6 +32,9 @@ func (s *scanner) space() {
 
 // peek is the first byte of what comes next, 0 at the end.
 func (s *scanner) peek() byte {
+	if s.at < len(s.b) && s.b[s.at] > ' ' {
+		return s.b[s.at]
+	}
 	s.space()
 	if s.at == len(s.b) {
 		return 0
@@ -41,14 +44,12 @@ func (s *scanner) peek() byte {
 
 // take consumes one byte that must be c.
 func (s *scanner) take(c byte) error {
-	switch s.peek() {
-	case c:
+	if s.peek() == c {
 		s.at++
 		return nil
-	case 0:
-		if s.at == len(s.b) {
-			return errCut
-		}
+	}
+	if s.at == len(s.b) {
+		return errCut
 	}
 	return errShape
 }
@@ -96,37 +97,39 @@ func (s *scanner) literal(word string) error {
 
 // text skips a string, the opening quote being next.
 func (s *scanner) text() error {
-	s.at++
-	for s.at < len(s.b) {
-		switch c := s.b[s.at]; {
-		case c == '"':
-			s.at++
+	b, i := s.b, s.at+1
+	for i < len(b) {
+		c := b[i]
+		if c != '"' && c != '\\' && c >= ' ' {
+			i++
+			continue
+		}
+		if c == '"' {
+			s.at = i + 1
 			return nil
-		case c < ' ':
+		}
+		if c < ' ' {
 			return errShape
-		case c != '\\':
-			s.at++
-		default:
-			if s.at++; s.at == len(s.b) {
-				return errCut
-			}
-			switch s.b[s.at] {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-				s.at++
-			case 'u':
-				s.at++
-				for range 4 {
-					if s.at == len(s.b) {
-						return errCut
-					}
-					if !isHex(s.b[s.at]) {
-						return errShape
-					}
-					s.at++
+		}
+		if i++; i == len(b) {
+			return errCut
+		}
+		switch b[i] {
+		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			i++
+		case 'u':
+			i++
+			for range 4 {
+				if i == len(b) {
+					return errCut
 				}
-			default:
-				return errShape
+				if !isHex(b[i]) {
+					return errShape
+				}
+				i++
 			}
+		default:
+			return errShape
 		}
 	}
 	return errCut
@@ -196,7 +199,7 @@ func (s *scanner) skipArray() error {
 func (s *scanner) skipObject() error {
 	more, err := s.first('}')
 	for more && err == nil {
-		if _, err = s.key(); err == nil {
+		if _, err = s.rawKey(); err == nil {
 			if _, err = s.value(); err == nil {
 				more, err = s.again('}')
 			}
@@ -236,6 +239,14 @@ func (s *scanner) again(end byte) (more bool, err error) {
 
 // key reads a member's name, unescaped, and its colon.
 func (s *scanner) key() ([]byte, error) {
+	quoted, err := s.rawKey()
+	if err != nil {
+		return nil, err
+	}
+	return unquote(quoted), nil
+}
+
+func (s *scanner) rawKey() ([]byte, error) {
 	if c := s.peek(); c != '"' {
 		if c == 0 && s.at == len(s.b) {
 			return nil, errCut
@@ -247,10 +258,7 @@ func (s *scanner) key() ([]byte, error) {
 		return nil, err
 	}
 	quoted := s.b[from:s.at]
-	if err := s.take(':'); err != nil {
-		return nil, err
-	}
-	return unquote(quoted), nil
+	return quoted, s.take(':')
 }
 
 // unquote is the text of a string that the scanner accepted. It is part of the

@@ -16,11 +16,15 @@ import (
 const ahead = 4
 
 type listRequest struct {
-	Resource      string `json:"resource"`
-	Kind          string `json:"kind"`
-	Namespace     string `json:"namespace"`
-	LabelSelector string `json:"labelSelector"`
-	FieldSelector string `json:"fieldSelector"`
+	Resource      string
+	Kind          string
+	Namespace     string
+	LabelSelector string
+	FieldSelector string
+}
+
+func (in *listRequest) members() []member {
+	return []member{{"resource", &in.Resource}, {"kind", &in.Kind}, {"namespace", &in.Namespace}, {"labelSelector", &in.LabelSelector}, {"fieldSelector", &in.FieldSelector}}
 }
 
 // list reads all objects that the caller's bound and page cover.

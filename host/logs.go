@@ -21,10 +21,14 @@ const (
 )
 
 type logsRequest struct {
-	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
-	Container string `json:"container"`
-	TailLines int    `json:"tailLines"`
+	Namespace string
+	Pod       string
+	Container string
+	TailLines int
+}
+
+func (in *logsRequest) members() []member {
+	return []member{{"namespace", &in.Namespace}, {"pod", &in.Pod}, {"container", &in.Container}, {"tailLines", &in.TailLines}}
 }
 
 // logs reads the end of a container's log. The cluster is told tailLines, but

@@ -20,22 +20,6 @@ const (
 	leastWait = 100 * time.Millisecond
 )
 
-// parse reads a guest's request.
-func parse(b []byte, into any) *registry.Refusal {
-	if len(b) > maxRequest {
-		return &registry.Refusal{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Message: "the request is too large"}
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if d.Decode(into) != nil {
-		return badRequest("the operation's request cannot be read")
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return badRequest("the operation's request is more than one object")
-	}
-	return nil
-}
-
 // reply is the cluster's answer to one request. Its body counts against the
 // call as it is read, and its close notes the request.
 type reply struct {
@@ -148,10 +132,14 @@ func (c *call) object(ctx context.Context, verb string, t *target, q *registry.R
 }
 
 type getRequest struct {
-	Resource  string `json:"resource"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	Resource  string
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+func (in *getRequest) members() []member {
+	return []member{{"resource", &in.Resource}, {"kind", &in.Kind}, {"namespace", &in.Namespace}, {"name", &in.Name}}
 }
 
 // get reads one object.
@@ -168,7 +156,7 @@ func (c *call) get(in *getRequest) (stream, *registry.Refusal) {
 
 // clusterVersion reads /version. It is not about any namespace, so a bounded
 // registration may.
-func (c *call) clusterVersion(*struct{}) (stream, *registry.Refusal) {
+func (c *call) clusterVersion(*noRequest) (stream, *registry.Refusal) {
 	if r := c.grantedURL("/version", "get"); r != nil {
 		return nil, r
 	}
@@ -191,10 +179,14 @@ func (c *call) clusterVersion(*struct{}) (stream, *registry.Refusal) {
 }
 
 type canRequest struct {
-	Verb      string `json:"verb"`
-	Group     string `json:"group"`
-	Resource  string `json:"resource"`
-	Namespace string `json:"namespace"`
+	Verb      string
+	Group     string
+	Resource  string
+	Namespace string
+}
+
+func (in *canRequest) members() []member {
+	return []member{{"verb", &in.Verb}, {"group", &in.Group}, {"resource", &in.Resource}, {"namespace", &in.Namespace}}
 }
 
 // can asks the cluster what the registered credential may do.

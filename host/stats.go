@@ -20,7 +20,7 @@ const (
 // answer costs its own reading and no other. Whether its node is Ready makes no
 // difference: it is asked. The path is fixed, and nothing but a GET is sent: the
 // same right would let a request run commands on the node.
-func (c *call) stats(*struct{}) (stream, *registry.Refusal) {
+func (c *call) stats(*noRequest) (stream, *registry.Refusal) {
 	t, r := c.granted(nodes, "", "list")
 	if r != nil {
 		return nil, r

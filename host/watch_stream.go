@@ -24,11 +24,15 @@ const (
 )
 
 type watchRequest struct {
-	Resource    string `json:"resource"`
-	Kind        string `json:"kind"`
-	Namespace   string `json:"namespace"`
-	Version     string `json:"version"`
-	WaitSeconds int    `json:"waitSeconds"`
+	Resource    string
+	Kind        string
+	Namespace   string
+	Version     string
+	WaitSeconds int
+}
+
+func (in *watchRequest) members() []member {
+	return []member{{"resource", &in.Resource}, {"kind", &in.Kind}, {"namespace", &in.Namespace}, {"version", &in.Version}, {"waitSeconds", &in.WaitSeconds}}
 }
 
 // watch reads the changes after a version, or what there is where none is

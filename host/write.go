@@ -50,9 +50,13 @@ func (t *target) fits(object json.RawMessage, namespace string) (name string, r 
 }
 
 type createRequest struct {
-	Resource  string          `json:"resource"`
-	Namespace string          `json:"namespace"`
-	Object    json.RawMessage `json:"object"`
+	Resource  string
+	Namespace string
+	Object    json.RawMessage
+}
+
+func (in *createRequest) members() []member {
+	return []member{{"resource", &in.Resource}, {"namespace", &in.Namespace}, {"object", &in.Object}}
 }
 
 // create makes an object that must not be there yet.
@@ -75,11 +79,15 @@ func (c *call) create(in *createRequest) (stream, *registry.Refusal) {
 }
 
 type applyRequest struct {
-	Resource  string          `json:"resource"`
-	Kind      string          `json:"kind"`
-	Namespace string          `json:"namespace"`
-	Name      string          `json:"name"`
-	Object    json.RawMessage `json:"object"`
+	Resource  string
+	Kind      string
+	Namespace string
+	Name      string
+	Object    json.RawMessage
+}
+
+func (in *applyRequest) members() []member {
+	return []member{{"resource", &in.Resource}, {"kind", &in.Kind}, {"namespace", &in.Namespace}, {"name", &in.Name}, {"object", &in.Object}}
 }
 
 // apply makes an object what it says, by server-side apply, and forces nothing.
@@ -105,11 +113,15 @@ func (c *call) apply(in *applyRequest) (stream, *registry.Refusal) {
 }
 
 type deleteRequest struct {
-	Resource  string `json:"resource"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
+	Resource  string
+	Kind      string
+	Namespace string
+	Name      string
+	UID       string
+}
+
+func (in *deleteRequest) members() []member {
+	return []member{{"resource", &in.Resource}, {"kind", &in.Kind}, {"namespace", &in.Namespace}, {"name", &in.Name}, {"uid", &in.UID}}
 }
 
 // remove deletes an object, and what it owns in the background. One that is not
@@ -144,9 +156,13 @@ func (c *call) remove(in *deleteRequest) (stream, *registry.Refusal) {
 }
 
 type evictRequest struct {
-	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
-	UID       string `json:"uid"`
+	Namespace string
+	Pod       string
+	UID       string
+}
+
+func (in *evictRequest) members() []member {
+	return []member{{"namespace", &in.Namespace}, {"pod", &in.Pod}, {"uid", &in.UID}}
 }
 
 // evict asks for a pod to be evicted, where uid is given only that very one. A
@@ -203,8 +219,12 @@ func isBudget(r *registry.Refusal) bool {
 }
 
 type cordonRequest struct {
-	Node        string `json:"node"`
-	Schedulable *bool  `json:"schedulable"`
+	Node        string
+	Schedulable *bool
+}
+
+func (in *cordonRequest) members() []member {
+	return []member{{"node", &in.Node}, {"schedulable", &in.Schedulable}}
 }
 
 // cordon sets spec.unschedulable of a node and nothing else.
@@ -230,10 +250,14 @@ func (c *call) cordon(in *cordonRequest) (stream, *registry.Refusal) {
 }
 
 type expandRequest struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Storage   string `json:"storage"`
-	Version   string `json:"version"`
+	Namespace string
+	Name      string
+	Storage   string
+	Version   string
+}
+
+func (in *expandRequest) members() []member {
+	return []member{{"namespace", &in.Namespace}, {"name", &in.Name}, {"storage", &in.Storage}, {"version", &in.Version}}
 }
 
 // quantity is a size as this service asks for one.
