@@ -334,7 +334,10 @@ func FuzzAnswer(f *testing.F) {
 		if err := zip.Unmarshal(w.Body.Bytes(), &got); err != nil {
 			t.Fatal(err)
 		}
-		empty := cmp.Transformer("json", func(g gadget) string { b, _ := json.Marshal(g); return strings.NewReplacer("null", "[]", "{}", "[]").Replace(string(b)) })
+		empty := cmp.Transformer("json", func(g gadget) string {
+			b, _ := json.Marshal(g)
+			return strings.NewReplacer("null", "[]", "{}", "[]").Replace(string(b))
+		})
 		if diff := cmp.Diff(want, got.Gadgets[0], empty); diff != "" {
 			t.Errorf("%s (-json +zap)\n%s", item, diff)
 		}

@@ -177,14 +177,14 @@ func (c *Config) readFiles() (err error) {
 	if err != nil {
 		return fmt.Errorf("KMS_JWT_KEY cannot be read: %w", err)
 	}
-	if c.KMS.Key = privateKey(text); c.KMS.Key == nil {
+	if c.KMS.Key = PrivateKey(text); c.KMS.Key == nil {
 		return errors.New("KMS_JWT_KEY holds no PEM private key")
 	}
 	return nil
 }
 
-// privateKey is the key in a PEM file, nil where there is none.
-func privateKey(text []byte) crypto.Signer {
+// PrivateKey is the key in a PEM file, nil where there is none.
+func PrivateKey(text []byte) crypto.Signer {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil

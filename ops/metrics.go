@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,7 +22,9 @@ type Metrics struct {
 
 	calls     *prometheus.CounterVec   // op, transport, code
 	seconds   *prometheus.HistogramVec // op
-	upstream  *prometheus.CounterVec   // verb, status
+	upstream  *prometheus.HistogramVec // method, status
+	kms       *prometheus.HistogramVec // operation, outcome
+	breaker   *prometheus.GaugeVec     // state
 	bytes     *prometheus.CounterVec   // direction
 	fuel      *prometheus.HistogramVec // op
 	instances *prometheus.GaugeVec     // module, state
@@ -30,6 +33,9 @@ type Metrics struct {
 	verified  *prometheus.CounterVec   // module, equal
 	discarded *prometheus.CounterVec   // module, why
 	modules   *prometheus.GaugeVec     // module, state
+
+	mu       sync.Mutex
+	breakers map[string]string // the state of each that is not closed
 }
 
 // NewMetrics is an empty set of metrics, with those of the process and of Go.
@@ -57,7 +63,12 @@ func NewMetrics() *Metrics {
 		calls:    counter("k8s_calls_total", "Calls that ended, by op, transport and refusal code; an empty code is a success.", "op", "transport", "code"),
 		seconds: histogram("k8s_call_seconds", "How long calls took, in all.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, "op"),
-		upstream:  counter("k8s_upstream_requests_total", "Requests made to clusters, by verb and HTTP status; 0 is no answer.", "verb", "status"),
+		upstream: histogram("k8s_upstream_seconds", "How long clusters took to answer, up to the header, by method and HTTP status; 0 is no answer.",
+			prometheus.ExponentialBuckets(.001, 3, 10), "method", "status"),
+		kms: histogram("k8s_kms_seconds", "How long calls of the key store took, by operation and outcome.",
+			prometheus.ExponentialBuckets(.0005, 3, 10), "operation", "outcome"),
+		breaker:   gauge("k8s_breakers", "Clusters whose breaker is open or half open.", "state"),
+		breakers:  make(map[string]string),
 		bytes:     counter("k8s_bytes_total", "Bytes read from clusters (in, decompressed) and emitted by guests (out).", "direction"),
 		fuel:      histogram("k8s_call_fuel", "Units of fuel that calls used.", prometheus.ExponentialBuckets(1e4, 8, 8), "op"),
 		instances: gauge("k8s_guest_instances", "Instances of guest modules: live, idle, and callers waiting for one.", "module", "state"),
@@ -86,9 +97,6 @@ func (m *Metrics) called(l *auditLine, code string, took time.Duration) {
 	m.seconds.WithLabelValues(l.op).Observe(took.Seconds())
 	m.bytes.WithLabelValues("in").Add(float64(l.stats.BytesIn))
 	m.bytes.WithLabelValues("out").Add(float64(l.stats.BytesOut))
-	for _, c := range l.stats.Calls {
-		m.upstream.WithLabelValues(c.Verb, statusLabel(c.Status)).Inc()
-	}
 	if l.stats.Fuel > 0 {
 		m.fuel.WithLabelValues(l.op).Observe(float64(l.stats.Fuel))
 	}
@@ -162,5 +170,35 @@ func (m *Metrics) Loaded(module, _ string, state host.State) {
 			value = 1
 		}
 		m.modules.WithLabelValues(module, string(s)).Set(value)
+	}
+}
+
+// KMS is part of registry.Observer.
+func (m *Metrics) KMS(operation string, took time.Duration, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = "error"
+	}
+	m.kms.WithLabelValues(operation, outcome).Observe(took.Seconds())
+}
+
+// Upstream is part of registry.Observer. Neither the org nor the cluster is a
+// label: callers choose them.
+func (m *Metrics) Upstream(_, _, method string, status int, took time.Duration) {
+	m.upstream.WithLabelValues(method, statusLabel(status)).Observe(took.Seconds())
+}
+
+// Breaker is part of registry.Observer.
+func (m *Metrics) Breaker(org, cluster, state string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := org + "/" + cluster
+	if before, ok := m.breakers[name]; ok {
+		m.breaker.WithLabelValues(before).Dec()
+		delete(m.breakers, name)
+	}
+	if state != "closed" {
+		m.breakers[name] = state
+		m.breaker.WithLabelValues(state).Inc()
 	}
 }

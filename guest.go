@@ -1,0 +1,163 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hanzoai/k8s/guests/build"
+	"github.com/hanzoai/k8s/host"
+	"github.com/hanzoai/k8s/host/manifest"
+	"github.com/hanzoai/k8s/ops"
+)
+
+type guestCommand struct {
+	Build   guestBuild   `cmd:"" help:"Compile a guest and put its manifest into it."`
+	Inspect guestInspect `cmd:"" help:"Print what a reviewer needs to know of a module."`
+	Keygen  guestKeygen  `cmd:"" help:"Make a key pair to sign modules with: NAME.key and NAME.pub."`
+	Sign    guestSign    `cmd:"" help:"Sign a module, as cosign sign-blob does: FILE.sig beside it."`
+}
+
+type guestBuild struct {
+	Dir string `arg:"" default:"." help:"The guest's package." type:"existingdir"`
+	Out string `short:"o" help:"The module to write; the guest's name in its folder when left out."`
+}
+
+func (c *guestBuild) Run() error {
+	out := c.Out
+	if out == "" {
+		m, err := build.Lift(c.Dir)
+		if err != nil {
+			return err
+		}
+		out = c.Dir + "/" + m.Name + ".wasm"
+	}
+	report, err := build.Build(c.Dir, out)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d bytes\n", report.Path, report.Size)
+	describe(report.Manifest)
+	return nil
+}
+
+type guestInspect struct {
+	File string `arg:"" help:"The module." type:"existingfile"`
+}
+
+func (c *guestInspect) Run() error {
+	wasm, err := os.ReadFile(c.File)
+	if err != nil {
+		return err
+	}
+	m, err := build.Inspect(wasm)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	fmt.Printf("module   %s %s\ndigest   %s\nsize     %d bytes\n", m.Name, m.Version, host.Digest(wasm), len(wasm))
+	describe(m)
+	return nil
+}
+
+// inspect reads a module file's manifest.
+func inspect(file string) (*manifest.Manifest, error) {
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	m, err := build.Inspect(wasm)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return m, nil
+}
+
+// describe prints a manifest for a reviewer: ops, routes, schemas, imports, the
+// grants as RBAC rules, and the limits asked for.
+func describe(m *manifest.Manifest) {
+	fmt.Printf("imports  %s\n", strings.Join(m.Imports, ", "))
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		fmt.Printf("\n%s\n  %s %s\n  %s\n", op.Token, op.Method, op.Path, op.Summary)
+		fmt.Printf("  in   %s\n  out  %s\n", fieldNames(op.In), fieldNames(op.Out))
+		if op.Limits != (manifest.Limits{}) {
+			fmt.Printf("  limits %+v\n", op.Limits)
+		}
+	}
+	fmt.Printf("\n%s", ops.RBAC(opsOf(m)))
+}
+
+func fieldNames(fields []manifest.Field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name + " " + string(f.Kind)
+		if f.Kind == manifest.List {
+			names[i] += " of " + string(f.Of)
+		}
+		if len(f.Fields) > 0 {
+			names[i] += " (" + fieldNames(f.Fields) + ")"
+		}
+		if f.Secret {
+			names[i] += " secret"
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+type guestKeygen struct {
+	Name string `arg:"" default:"guest" help:"Of the files, without their ending."`
+}
+
+func (c *guestKeygen) Run() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(c.Name+".key", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(pem.Encode(file, &pem.Block{Type: "PRIVATE KEY", Bytes: private}), file.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(c.Name+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o644)
+}
+
+type guestSign struct {
+	Key  string `required:"" help:"The private key, a PEM file: ECDSA P-256." type:"existingfile"`
+	File string `arg:"" help:"The module." type:"existingfile"`
+}
+
+func (c *guestSign) Run() error {
+	text, err := os.ReadFile(c.Key)
+	if err != nil {
+		return err
+	}
+	key, ok := ops.PrivateKey(text).(*ecdsa.PrivateKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return fmt.Errorf("%s holds no ECDSA P-256 private key", c.Key)
+	}
+	wasm, err := os.ReadFile(c.File)
+	if err != nil {
+		return err
+	}
+	signature, err := host.Sign(key, wasm)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.File+host.SignatureSuffix, append(signature, '\n'), 0o644)
+}
