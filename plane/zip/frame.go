@@ -46,8 +46,8 @@ type Response struct {
 	Trailer       []Line
 }
 
-// The layouts of frames, as a schema like any other. A status and a method share
-// nothing but their width, so the slots of the two agree from reason on.
+// The layouts of frames, as schemas like any other. A request's and a response's
+// agree from the third field on.
 var (
 	requestLayout = mustLayout(Field{Name: "method", Kind: Text}, Field{Name: "target", Kind: Text},
 		Field{Name: "proto", Kind: Text}, Field{Name: "headers", Kind: Bytes},

@@ -106,7 +106,7 @@ func (c *serverConn) handle(msg []byte) bool {
 	if err != nil {
 		return c.refuse(req.Target, err)
 	}
-	w := &answer{header: make(http.Header, 4)}
+	w := &answer{target: req.Target, header: make(http.Header, 4)}
 	buf := scratches.Get().(*[]byte)
 	w.body = (*buf)[:0]
 	defer func() {
@@ -201,14 +201,12 @@ func validLine(key, value string) bool {
 
 // answer is what a handler writes.
 type answer struct {
+	target   string // what was asked for, by which a refusal has its form
 	header   http.Header
 	status   int
 	body     []byte
 	tooLarge bool
 }
-
-// maxAnswer leaves room in a frame for the head of the answer.
-const maxAnswer = MaxFrame - 1<<20
 
 func (w *answer) Header() http.Header { return w.header }
 
@@ -239,7 +237,7 @@ func (w *answer) WriteString(s string) (int, error) {
 
 func (w *answer) fits(n int) bool {
 	w.WriteHeader(http.StatusOK)
-	w.tooLarge = w.tooLarge || n > maxAnswer-len(w.body)
+	w.tooLarge = w.tooLarge || n > MaxFrame-len(w.body)
 	return !w.tooLarge
 }
 
@@ -273,7 +271,7 @@ func (c *serverConn) send(w *answer, method string) bool {
 	*buf = head
 	size := len(head) - 4 + len(body)
 	if err := checkFrame(uint64(size)); err != nil {
-		return c.refuse("", &Error{Status: http.StatusInternalServerError, Code: "answer_too_large", Msg: "the answer is larger than a frame"})
+		return c.refuse(w.target, &Error{Status: http.StatusInternalServerError, Code: "answer_too_large", Msg: "the answer is larger than a frame"})
 	}
 	le.PutUint32(head[4+8:], frameRoot)
 	le.PutUint32(head[4+12:], uint32(size))
@@ -297,7 +295,7 @@ func (c *serverConn) refuse(target string, err error) bool {
 	if !errors.As(err, &e) {
 		e = &Error{Status: http.StatusInternalServerError, Code: "internal", Msg: "the service failed on this request"}
 	}
-	w := &answer{header: make(http.Header, 1)}
+	w := &answer{target: target, header: make(http.Header, 1)}
 	if _, call := OpOf(target); call {
 		WriteError(w, e)
 	} else {
