@@ -15,6 +15,7 @@ import (
 	"github.com/hanzoai/k8s/host"
 	"github.com/hanzoai/k8s/host/manifest"
 	"github.com/hanzoai/k8s/ops"
+	"github.com/hanzoai/k8s/ops/builtin"
 )
 
 type guestCommand struct {
@@ -90,7 +91,7 @@ func describe(m *manifest.Manifest) {
 			fmt.Printf("  limits %+v\n", op.Limits)
 		}
 	}
-	fmt.Printf("\n%s", ops.RBAC(opsOf(m)))
+	fmt.Printf("\n%s", ops.RBAC(builtin.Of(m)))
 }
 
 func fieldNames(fields []manifest.Field) string {

@@ -8,10 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/hanzoai/k8s/guests"
-	"github.com/hanzoai/k8s/guests/build"
-	"github.com/hanzoai/k8s/host/manifest"
 	"github.com/hanzoai/k8s/ops"
+	"github.com/hanzoai/k8s/ops/builtin"
 )
 
 type commands struct {
@@ -41,7 +39,7 @@ type fileCommand struct {
 }
 
 func (c *fileCommand) Run(k *kong.Context) error {
-	list, err := builtinOps()
+	list, err := builtin.Ops()
 	if err != nil {
 		return err
 	}
@@ -57,7 +55,7 @@ type rbacCommand struct {
 }
 
 func (c *rbacCommand) Run() error {
-	list, err := builtinOps()
+	list, err := builtin.Ops()
 	if err != nil {
 		return err
 	}
@@ -66,34 +64,9 @@ func (c *rbacCommand) Run() error {
 		if err != nil {
 			return err
 		}
-		list = append(list, opsOf(m)...)
+		list = append(list, builtin.Of(m)...)
 	}
 	return write(c.File, ops.RBAC(list))
-}
-
-// builtinOps is the ops in the manifests of the built-in modules.
-func builtinOps() ([]*manifest.Op, error) {
-	modules, err := guests.Builtin()
-	if err != nil {
-		return nil, err
-	}
-	var list []*manifest.Op
-	for _, module := range modules {
-		m, err := build.Inspect(module.WASM)
-		if err != nil {
-			return nil, fmt.Errorf("the module %s: %w", module.Name, err)
-		}
-		list = append(list, opsOf(m)...)
-	}
-	return list, nil
-}
-
-func opsOf(m *manifest.Manifest) []*manifest.Op {
-	list := make([]*manifest.Op, len(m.Ops))
-	for i := range m.Ops {
-		list[i] = &m.Ops[i]
-	}
-	return list
 }
 
 func write(file string, text []byte) error {

@@ -129,7 +129,9 @@ func listen(ctx context.Context, config *ops.Config, log *slog.Logger, s *ops.Se
 	defer done()
 	group, ctx := errgroup.WithContext(ctx)
 	serving := errgroup.Group{}
-	serving.Go(func() error { return ops.Serve(stopped, ops.NewServer(s.OpsHandler(checks, modulesHandler(sandbox)), log), operators, 0) })
+	serving.Go(func() error {
+		return ops.Serve(stopped, ops.NewServer(s.OpsHandler(checks, modulesHandler(sandbox)), log), operators, 0)
+	})
 	group.Go(func() error { return ops.Serve(ctx, ops.NewServer(s.Product(), log), product, config.StopTimeout) })
 	for _, socket := range sockets {
 		group.Go(func() error { return socket.serve(ctx, config) })

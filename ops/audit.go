@@ -19,6 +19,7 @@ type auditLine struct {
 	op, transport    string
 	cluster          string
 	namespace        string
+	status           int // of a success
 	stats            host.Stats
 }
 
@@ -26,7 +27,7 @@ type auditLine struct {
 // that succeeded.
 func (s *Service) record(l *auditLine, refusal *registry.Refusal) {
 	took := time.Since(l.start)
-	decision, code, status := "allowed", "", 0
+	decision, code, status := "allowed", "", l.status
 	if refusal != nil {
 		decision, code, status = "refused", refusal.Code, refusal.Status
 	}

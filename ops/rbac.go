@@ -10,12 +10,13 @@ import (
 	"github.com/hanzoai/k8s/host/manifest"
 )
 
-// rule is one rule of the ClusterRole: what it names, the verbs on it, and for
-// each verb the ops that need it.
+// rule is one rule of the ClusterRole: what it names, the verbs on it, and the
+// ops that need it, each with the verbs it needs.
 type rule struct {
-	group, resource, url string
-	verbs                []string
-	ops                  []string // "token: verbs"
+	group, url string
+	resources  []string
+	verbs      []string
+	ops        []string // "token: verbs"
 }
 
 // RBAC is rbac.yaml: the ClusterRole that a registered credential needs for all
@@ -44,22 +45,22 @@ rules:
 		if r.url != "" {
 			fmt.Fprintf(&out, "  - nonResourceURLs: [%q]\n", r.url)
 		} else {
-			fmt.Fprintf(&out, "  - apiGroups: [%q]\n    resources: [%q]\n", r.group, r.resource)
+			fmt.Fprintf(&out, "  - apiGroups: [%q]\n    resources: [%s]\n", r.group, strings.Join(r.resources, ", "))
 		}
 		fmt.Fprintf(&out, "    verbs: [%s]\n", strings.Join(r.verbs, ", "))
 	}
 	return out.Bytes()
 }
 
-// rules is one rule for each resource, sorted by group and resource, with the
-// URLs last.
+// rules is the rules of these ops, sorted by group and resource, with the URLs
+// last.
 func rules(list []*manifest.Op) []rule {
 	byName := make(map[string]*rule)
 	add := func(op string, verbs []string, group, resource, url string) {
 		name := group + "/" + resource + " " + url
 		r := byName[name]
 		if r == nil {
-			r = &rule{group: group, resource: resource, url: url}
+			r = &rule{group: group, resources: []string{resource}, url: url}
 			byName[name] = r
 		}
 		r.verbs = merge(r.verbs, verbs...)
@@ -84,9 +85,21 @@ func rules(list []*manifest.Op) []rule {
 		sorted = append(sorted, *r)
 	}
 	slices.SortFunc(sorted, func(a, b rule) int {
-		return cmp.Or(cmp.Compare(a.url, b.url), cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource))
+		return cmp.Or(cmp.Compare(a.url, b.url), cmp.Compare(a.group, b.group), cmp.Compare(a.resources[0], b.resources[0]))
 	})
-	return sorted
+	// What the same ops need of one group is one rule.
+	var merged []rule
+	for _, r := range sorted {
+		i := slices.IndexFunc(merged, func(m rule) bool {
+			return r.url == "" && m.url == "" && m.group == r.group && slices.Equal(m.ops, r.ops)
+		})
+		if i < 0 {
+			merged = append(merged, r)
+			continue
+		}
+		merged[i].resources = append(merged[i].resources, r.resources...)
+	}
+	return merged
 }
 
 // resourceOf is a grant's resource as RBAC writes it.

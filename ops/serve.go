@@ -64,7 +64,7 @@ func (zapTransport) refuse(w http.ResponseWriter, refusal *registry.Refusal, _ s
 // before the answer is: a whole answer never leaves without one. Of an answer
 // too long to be held back it is the end that waits for the line.
 func (s *Service) serve(w http.ResponseWriter, r *http.Request, op *route, tr transport) {
-	line := &auditLine{start: time.Now(), op: op.Token, transport: tr.name(), requestID: requestID(r.Header), trace: traceparent(r.Header)}
+	line := &auditLine{start: time.Now(), op: op.Token, transport: tr.name(), requestID: requestID(r.Header), trace: traceparent(r.Header), status: op.status}
 	w.Header().Set("X-Request-Id", line.requestID)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	http.NewResponseController(w).SetWriteDeadline(line.start.Add(op.time + writeSlack))
