@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Options say how to start a cluster.
@@ -32,6 +33,8 @@ type Cluster struct {
 	dir       string // certificates, configuration, logs
 	client    *http.Client
 	options   Options
+
+	processes []*process
 
 	mu    sync.Mutex
 	stops []func()
@@ -58,12 +61,33 @@ func StartCluster(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Nodes == 0 {
 		options.Nodes = 3
 	}
-	c := &Cluster{Name: options.Name, options: options, owned: true}
-	if err := c.start(ctx); err != nil {
-		c.Stop()
-		return nil, fmt.Errorf("starting cluster %s: %w", c.Name, err)
+	if options.Log == nil {
+		options.Log = os.Stderr
 	}
-	return c, nil
+	for _, p := range []part{etcdPart, kubernetesPart, kwokPart} {
+		if _, err := p.binary(ctx, options.Log); err != nil {
+			return nil, err
+		}
+	}
+	// A start takes seconds. One that takes a minute has met with an accident,
+	// such as somebody else taking a port in between, that a second will not.
+	for attempt := 1; ; attempt++ {
+		c := &Cluster{Name: options.Name, options: options, owned: true}
+		limited, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not ready within a minute"))
+		err := c.start(limited)
+		cancel()
+		if err == nil {
+			return c, nil
+		}
+		for _, p := range c.processes {
+			err = fmt.Errorf("%w\n%s: %s", err, p.name, tail(p.log, 1000))
+		}
+		c.Stop()
+		if attempt == 2 || ctx.Err() != nil {
+			return nil, fmt.Errorf("starting cluster %s: %w", options.Name, err)
+		}
+		fmt.Fprintf(options.Log, "cluster %s did not come up, trying once more: %v\n", options.Name, err)
+	}
 }
 
 func (c *Cluster) start(ctx context.Context) error {
@@ -136,8 +160,19 @@ func (b *boot) start(name, binary string, args ...string) (*process, error) {
 	p, err := launch(b.dir, name, nil, binary, args...)
 	if err == nil {
 		b.cluster.onStop(p.stop)
+		b.cluster.processes = append(b.cluster.processes, p)
 	}
 	return p, err
+}
+
+// died says which of the cluster's processes has ended, if one has.
+func (c *Cluster) died() error {
+	for _, p := range c.processes {
+		if err := p.died(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Admin answers a kubeconfig that may do everything, by a client certificate.
@@ -153,7 +188,7 @@ func (c *Cluster) Dir() string { return c.dir }
 // WaitReady waits until every node is ready, the seeded workload runs and the
 // seeded claim is bound.
 func (c *Cluster) WaitReady(ctx context.Context) error {
-	return (*process)(nil).until(ctx, func(ctx context.Context) error {
+	return until(ctx, c.died, func(ctx context.Context) error {
 		return errors.Join(c.nodesReady(ctx), c.seedReady(ctx))
 	})
 }

@@ -58,7 +58,7 @@ func get[T any](t *testing.T, ctx context.Context, c *Cluster, path string) T {
 
 func eventually(t *testing.T, ctx context.Context, check func(context.Context) error) {
 	t.Helper()
-	if err := (*process)(nil).until(ctx, check); err != nil {
+	if err := until(ctx, alive, check); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -177,7 +177,7 @@ func (c *Cluster) SetLog(ctx context.Context, namespace, pod, container string, 
 	// old log is still answered. A read of one line tells.
 	want := firstLine(text)
 	read := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log?container=%s&limitBytes=%d", namespace, pod, container, max(1, len(want)))
-	return (*process)(nil).until(ctx, func(ctx context.Context) error {
+	return until(ctx, alive, func(ctx context.Context) error {
 		status, answer, err := c.Do(ctx, "GET", read, nil)
 		if err == nil && (status != 200 || !bytes.Equal(answer, want)) {
 			err = fmt.Errorf("the log does not read as set yet: %d", status)

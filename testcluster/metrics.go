@@ -102,7 +102,7 @@ spec:
 
 // WaitMetrics waits until metrics.k8s.io has a reading of some pod.
 func (c *Cluster) WaitMetrics(ctx context.Context) error {
-	return (*process)(nil).until(ctx, func(ctx context.Context) error {
+	return until(ctx, alive, func(ctx context.Context) error {
 		text, err := c.must(ctx, "GET", podMetrics, nil)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -94,29 +95,33 @@ func (p *process) died() error {
 // until calls ready again and again until it returns nil, and gives up when ctx
 // ends or the process does.
 func (p *process) until(ctx context.Context, ready func(context.Context) error) error {
+	return until(ctx, p.died, ready)
+}
+
+// until calls ready again and again until it returns nil, and gives up when ctx
+// ends or died has something to say. One call that hangs is given up for the
+// next, because what it talks to may have come up differently meanwhile.
+func until(ctx context.Context, died func() error, ready func(context.Context) error) error {
 	for {
-		err := ready(ctx)
+		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := ready(attempt)
+		cancel()
 		if err == nil {
 			return nil
 		}
-		var alive error
-		if p != nil {
-			alive = p.died()
-		}
-		if alive != nil {
-			return alive
+		if dead := died(); dead != nil {
+			return dead
 		}
 		select {
 		case <-ctx.Done():
-			err = errors.Join(ctx.Err(), err)
-			if p != nil {
-				return fmt.Errorf("%s is not ready: %w; its log ends with:\n%s", p.name, err, tail(p.log, 2000))
-			}
-			return err
+			return errors.Join(context.Cause(ctx), err)
 		case <-time.After(40 * time.Millisecond):
 		}
 	}
 }
+
+// alive is for waiting on what no process of ours stands behind.
+func alive() error { return nil }
 
 func tail(path string, size int64) string {
 	f, err := os.Open(path)
@@ -137,25 +142,29 @@ var ports struct {
 }
 
 // freePort finds a loopback port nobody listens on, and never gives out the
-// same one twice in this process.
+// same one twice in this process. It stays below the range that outgoing
+// connections take theirs from, since seconds pass until the port is listened
+// on and this world alone opens hundreds of connections in them.
 func freePort() (int, error) {
 	ports.Lock()
 	defer ports.Unlock()
 	if ports.given == nil {
 		ports.given = map[int]bool{}
 	}
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 1000 {
+		port := 12000 + rand.IntN(20000)
+		if ports.given[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			return 0, err
+			continue
 		}
-		port := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
-		if !ports.given[port] {
-			ports.given[port] = true
-			return port, nil
-		}
+		ports.given[port] = true
+		return port, nil
 	}
+	return 0, errors.New("no loopback port is free")
 }
 
 // StartTied starts a command that is killed when this process ends, and answers

@@ -165,7 +165,7 @@ func (c *Cluster) collection(ctx context.Context, apiVersion, kind, namespace st
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	var found resource
-	err := (*process)(nil).until(ctx, func(ctx context.Context) (err error) {
+	err := until(ctx, alive, func(ctx context.Context) (err error) {
 		found, err = find(ctx)
 		return err
 	})

@@ -120,7 +120,7 @@ func (c *Cluster) untilGranted(ctx context.Context, name string, rules []Rule, n
 		if err != nil {
 			return err
 		}
-		if err := (*process)(nil).until(ctx, func(ctx context.Context) error {
+		if err := until(ctx, alive, func(ctx context.Context) error {
 			text, err := c.must(ctx, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
 			if err != nil {
 				return err
