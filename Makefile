@@ -1,0 +1,81 @@
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+export GOTOOLCHAIN := local
+
+WORLD := go -C testcluster run ./cmd/testcluster
+ROOT := $(CURDIR)
+
+FUZZTIME ?= 5s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: guests
+guests: ## build the guest modules
+	go run ./guests/build/all
+
+.PHONY: build
+build: guests ## build the service: bin/k8s
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/k8s .
+
+.PHONY: run
+run: build ## the service alone, credentials in memory; with KUBECONFIG it says how to register that cluster
+	bin/k8s
+
+.PHONY: demo
+demo: build ## two real clusters, a real Vault, and a walk through it all; KEEP=1 leaves it running
+	$(WORLD) run -- go -C $(ROOT) run ./ops/demo -binary $(ROOT)/bin/k8s $(if $(KEEP),-keep)
+
+.PHONY: test
+test: guests ## every check, on real parts
+	go -C testcluster vet ./...
+	$(WORLD) run -- $(MAKE) -C $(ROOT) test-on-world
+
+.PHONY: test-on-world
+test-on-world:
+	$(MAKE) fuzz FUZZTIME=$(FUZZTIME)
+	go -C testcluster run ./cmd/mutants -root $(ROOT)
+	go -C testcluster test -p 1 -timeout 20m ./...
+	go test -p 1 -timeout 30m ./...
+
+.PHONY: bench
+bench: guests ## measure this service against what people run instead
+	$(WORLD) run -- go -C $(ROOT) test -run '^$$' -bench . -benchmem -timeout 60m ./...
+
+.PHONY: fuzz
+fuzz: guests ## every fuzz target in turn, for FUZZTIME each
+	@go list -f '{{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./... | while read -r dir files; do \
+		for f in $$files; do \
+			for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$dir/$$f"); do \
+				echo "fuzz $${dir#$(ROOT)/} $$target"; \
+				out=$$(go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -parallel 2 "$$dir" 2>&1) || { echo "$$out"; exit 1; }; \
+				tail -n 1 <<< "$$out"; \
+			done; \
+		done; \
+	done
+
+.PHONY: mutants
+mutants: guests ## remove each guard in turn and see its tests fail
+	$(WORLD) run -- go -C $(ROOT)/testcluster run ./cmd/mutants -root $(ROOT)
+
+.PHONY: generate
+generate: guests ## write the projections: rbac.yaml, openapi.json, k8s.plugin.json and the README's tables
+	go run ./ops/generate
+
+.PHONY: lint
+lint: guests ## go vet, gofmt, staticcheck, govulncheck
+	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
+	go vet ./...
+	go -C testcluster vet ./...
+	go run $(STATICCHECK) ./...
+	@go run $(GOVULNCHECK) ./... || { status=$$?; \
+		curl -sSf -o /dev/null --max-time 10 https://vuln.go.dev/index/modules.json && exit $$status; \
+		echo "govulncheck did not run: its database cannot be reached from here"; }
+
+.PHONY: clean
+clean: ## remove what was built here; the cached parts of the test world stay
+	rm -rf bin guests/bin/*.wasm guests/bin/*.sum
