@@ -24,11 +24,13 @@ func parse(doc []byte) (*yaml.Node, error) {
 		return nil, kubeconfigRefused("kubeconfig", "is not UTF-8 text")
 	}
 	if json.Valid(doc) {
-		// JSON is YAML but for the tabs it may be indented with.
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, doc); err == nil {
-			doc = compact.Bytes()
+		decoder := json.NewDecoder(bytes.NewReader(doc))
+		decoder.UseNumber()
+		root, err := fromJSON(decoder)
+		if err != nil {
+			return nil, kubeconfigRefused("kubeconfig", "is neither YAML nor JSON")
 		}
+		return root, plain(root, 0)
 	}
 	// The parser's errors quote the document, so none is passed on.
 	decoder := yaml.NewDecoder(bytes.NewReader(doc))
@@ -42,6 +44,41 @@ func parse(doc []byte) (*yaml.Node, error) {
 		return nil, kubeconfigRefused("kubeconfig", "holds more than one document")
 	}
 	return first.Content[0], plain(first.Content[0], 0)
+}
+
+// fromJSON is the next JSON value as the YAML node it is. YAML's own parser
+// does not know all of JSON's escapes.
+func fromJSON(decoder *json.Decoder) (*yaml.Node, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	scalar := func(tag, value string) (*yaml.Node, error) {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}, nil
+	}
+	switch v := token.(type) {
+	case string:
+		return scalar("!!str", v)
+	case json.Number:
+		return scalar("!!float", v.String())
+	case bool:
+		return scalar("!!bool", strconv.FormatBool(v))
+	case nil:
+		return scalar("!!null", "")
+	}
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	if token == json.Delim('{') {
+		n.Kind = yaml.MappingNode
+	}
+	for decoder.More() {
+		child, err := fromJSON(decoder) // a mapping's keys and values by turns
+		if err != nil {
+			return nil, err
+		}
+		n.Content = append(n.Content, child)
+	}
+	_, err = decoder.Token()
+	return n, err
 }
 
 // plain refuses anchors, aliases, explicit tags, merge keys, keys that are not

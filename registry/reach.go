@@ -116,54 +116,72 @@ func (r *Registry) load(ctx context.Context, at key) (*entry, error) {
 	}
 }
 
-// reload reads the record and, where it is not the one in the cache, the
-// credential. It begins again when this process has changed a registration
-// meanwhile, or when another has rotated the credential away between the reads.
+// reload reads what the KMS says until nothing has changed meanwhile.
 func (r *Registry) reload(ctx context.Context, at key) (*entry, error) {
 	for {
-		start := time.Now()
-		changes := r.changesSeen()
-		rec, version, err := r.read(ctx, at.org, at.name)
-		if isCorrupt(err) {
-			r.drop(at)
-			return nil, err
+		reading := &reading{}
+		r.mu.Lock()
+		r.readings[at] = reading
+		r.mu.Unlock()
+		e, err := r.attempt(ctx, at, reading)
+		r.mu.Lock()
+		if r.readings[at] == reading {
+			delete(r.readings, at)
 		}
-		if err != nil {
-			return nil, err
+		again := reading.overtaken && !r.closed
+		r.mu.Unlock()
+		if !again {
+			return e, err
 		}
-		if rec == nil || rec.Removal != "" {
-			r.drop(at)
-			return nil, NotFound(at.name)
-		}
-		if e := r.cached(at); e != nil && e.credentialID == rec.CredentialID {
-			e.checked.Store(start.UnixNano())
-			return e, nil
-		}
-		kubeconfig, err := r.readCredential(ctx, at.org, rec)
-		if err != nil {
-			return nil, err
-		}
-		if kubeconfig == nil {
-			_, now, err := r.read(ctx, at.org, at.name)
-			if err == nil && now != version && ctx.Err() == nil {
-				continue
-			}
-			r.drop(at)
-			return nil, NotFound(at.name)
-		}
-		e, err := r.newEntry(at, rec, kubeconfig)
-		if err != nil {
-			return nil, err
-		}
-		e.checked.Store(start.UnixNano())
-		if r.install(e, changes) {
-			return e, nil
-		}
-		e.client.close(Deregistered(at.name))
 		if ctx.Err() != nil {
 			return nil, kmsUnavailable()
 		}
 	}
+}
+
+// reading is one look at the KMS. It is overtaken when this process changes the
+// registration, or another rotates it, while it is going on.
+type reading struct{ overtaken bool }
+
+// attempt reads the record and, where it is not the one in the cache, the
+// credential.
+func (r *Registry) attempt(ctx context.Context, at key, reading *reading) (*entry, error) {
+	start := time.Now()
+	rec, version, err := r.read(ctx, at.org, at.name)
+	switch {
+	case isCorrupt(err):
+		r.drop(at)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case rec == nil || rec.Removal != "":
+		r.drop(at)
+		return nil, NotFound(at.name)
+	}
+	if e := r.cached(at); e != nil && e.credentialID == rec.CredentialID {
+		e.checked.Store(start.UnixNano())
+		return e, nil
+	}
+	kubeconfig, err := r.readCredential(ctx, at.org, rec)
+	if err != nil {
+		return nil, err
+	}
+	if kubeconfig == nil {
+		// Rotated away between the two reads, or destroyed by somebody else.
+		_, now, err := r.read(ctx, at.org, at.name)
+		r.mu.Lock()
+		reading.overtaken = reading.overtaken || err == nil && now != version
+		r.mu.Unlock()
+		r.drop(at)
+		return nil, NotFound(at.name)
+	}
+	e, err := r.newEntry(at, rec, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	e.checked.Store(start.UnixNano())
+	r.install(e, reading)
+	return e, nil
 }
 
 // newEntry makes the client. What the KMS holds passes the same gate as what a
@@ -188,23 +206,14 @@ func (r *Registry) newEntry(at key, rec *stored, kubeconfig []byte) (*entry, err
 	return e, nil
 }
 
-func (r *Registry) changesSeen() int {
+// install puts e in force, unless its reading has been overtaken, and ends what
+// was in force before.
+func (r *Registry) install(e *entry, reading *reading) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.changes
-}
-
-// install puts e in force, unless this process has changed a registration since
-// changes, and ends what was in force before.
-func (r *Registry) install(e *entry, changes int) bool {
-	r.mu.Lock()
-	if r.closed || r.changes != changes {
-		closed := r.closed
+	if reading.overtaken || r.closed {
 		r.mu.Unlock()
-		if closed {
-			e.client.close(shuttingDown())
-		}
-		return closed
+		e.client.close(shuttingDown())
+		return
 	}
 	old := r.entries[e.key]
 	r.entries[e.key] = e
@@ -217,7 +226,6 @@ func (r *Registry) install(e *entry, changes int) bool {
 	if evicted != nil {
 		evicted.client.close(Deregistered(evicted.name))
 	}
-	return true
 }
 
 // leastUsed takes the entry out that nobody has reached for longest, where
@@ -249,11 +257,13 @@ func (r *Registry) drop(at key) {
 	}
 }
 
-// changed is drop for a change this process has made: a read that began before
-// it does not come into force after it.
+// changed is drop for a change this process has made: a reading that began
+// before it is made again.
 func (r *Registry) changed(at key) {
 	r.mu.Lock()
-	r.changes++
+	if reading := r.readings[at]; reading != nil {
+		reading.overtaken = true
+	}
 	r.mu.Unlock()
 	r.drop(at)
 }

@@ -189,7 +189,7 @@ func (r *Registry) Deregister(ctx context.Context, name string) (removed bool, e
 	if rec == nil && version == 0 {
 		newest, _, err := r.store.Versions(ctx, org, credentialRef(org, name))
 		if err != nil || newest == 0 {
-			r.changed(key{org, name})
+			r.drop(key{org, name})
 			return false, r.kms(err)
 		}
 	}

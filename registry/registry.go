@@ -58,11 +58,12 @@ type Registry struct {
 	maxClients         int
 
 	loads   singleflight.Group
-	mu      sync.Mutex
-	entries map[key]*entry
-	changes int // of registrations, made by this process
-	closed  bool
 	watches sync.WaitGroup
+
+	mu       sync.Mutex
+	entries  map[key]*entry
+	readings map[key]*reading // those going on
+	closed   bool
 }
 
 // New is a Registry over c.Store.
@@ -92,7 +93,7 @@ func New(c Config) (*Registry, error) {
 		observer:  c.Observer,
 		admission: admission{limits: c.Limits.complete(), orgs: map[Org]*load{}},
 		fresh:     c.Fresh, idle: c.Idle, lease: lease, maxClients: c.Clients,
-		entries: map[key]*entry{},
+		entries: map[key]*entry{}, readings: map[key]*reading{},
 	}, nil
 }
 

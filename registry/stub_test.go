@@ -1,0 +1,4 @@
+package registry
+
+func vaultCommand() string { return "" }
+func runVaultCommand() int { return 0 }
