@@ -18,7 +18,7 @@ var (
 	kubernetesPart = part{
 		name:    "kubernetes",
 		what:    "kube-apiserver, kube-controller-manager and kube-scheduler " + kubernetesVersion,
-		minutes: 12,
+		minutes: 7,
 		// /version says what these flags say; nothing else in the module knows.
 		ldflags: "-X " + versionPackage + ".gitVersion=" + kubernetesVersion +
 			" -X " + versionPackage + ".gitMajor=1" +
@@ -28,8 +28,8 @@ var (
 	}
 	etcdPart    = part{name: "etcd", what: "etcd v3.7.3", minutes: 1}
 	kwokPart    = part{name: "kwok", what: "kwok v0.8.0", minutes: 2}
-	metricsPart = part{name: "metrics-server", what: "metrics-server v0.9.0", minutes: 1}
-	vaultPart   = part{name: "vault", what: "vault v1.21.4", minutes: 8}
+	metricsPart = part{name: "metrics-server", what: "metrics-server v0.9.0", minutes: 2}
+	vaultPart   = part{name: "vault", what: "vault v1.21.4", minutes: 4}
 
 	allParts = []part{kubernetesPart, etcdPart, kwokPart, metricsPart, vaultPart}
 )

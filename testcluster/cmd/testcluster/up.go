@@ -136,6 +136,7 @@ func serve(ctx context.Context, args []string) error {
 	}
 	defer world.Close()
 	defer os.Remove(path)
+	defer os.Remove(path + ".log")
 	r := record{PID: os.Getpid(), State: world.StatePath(), Vault: world.Vault.Addr, Kubeconfigs: map[string]string{}}
 	for _, c := range world.Clusters {
 		r.Kubeconfigs[c.Name] = c.AdminPath()

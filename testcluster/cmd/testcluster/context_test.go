@@ -1,0 +1,10 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+func testContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 2*time.Minute)
+}
