@@ -11,7 +11,7 @@ import (
 const (
 	statusPhase          = 1
 	statusConditions     = 2
-	statusReason         = 5
+	statusReason         = 4
 	statusContainers     = 8
 	statusInitContainers = 10
 

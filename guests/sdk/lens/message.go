@@ -7,6 +7,7 @@ package lens
 
 import (
 	"iter"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -36,6 +37,7 @@ const (
 	ErrVarint    = corrupt("a varint is longer than 64 bits")
 	ErrTag       = corrupt("a field has an impossible number or wire type")
 	ErrWireType  = corrupt("a field has the wire type of another kind of field")
+	ErrKey       = corrupt("a key is not UTF-8")
 	ErrQuantity  = corrupt("a quantity cannot be parsed")
 	ErrTime      = corrupt("a time cannot be parsed")
 	ErrJSON      = corrupt("not valid JSON")
@@ -253,7 +255,12 @@ const (
 func (m Message) Map(num int) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for e := range m.Each(num) {
-			if !yield(e.Str(mapKey), e.Str(mapValue)) {
+			key := e.Str(mapKey)
+			if !utf8.ValidString(key) {
+				// What it is replaced by might be another key.
+				m.fault.mark(ErrKey)
+			}
+			if !yield(key, e.Str(mapValue)) {
 				return
 			}
 		}
