@@ -18,6 +18,10 @@ type Options struct {
 	Name  string    // its name, and the first part of its nodes' names; "test" if empty
 	Nodes int       // how many nodes; 3 if zero
 	Log   io.Writer // where progress is told; standard error if nil
+
+	// Bare is etcd and kube-apiserver alone, with the custom kinds: no nodes, no
+	// seed, and nothing that changes an object once it is written.
+	Bare bool
 }
 
 // Cluster is a running Kubernetes cluster: real etcd, kube-apiserver,
@@ -107,6 +111,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}); err != nil {
 		return err
+	}
+	if c.options.Bare {
+		return c.applyFolder(ctx, "crds")
 	}
 	if err := b.startControllers(ctx); err != nil {
 		return err
