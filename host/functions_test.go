@@ -83,7 +83,7 @@ func (b *reach) Do(ctx context.Context, q *registry.Request) (*http.Response, er
 }
 
 func (b *reach) aead() cipher.AEAD {
-	key := sha256.Sum256([]byte(b.credential))
+	key := sha256.Sum256([]byte(b.record.Org + "\x00" + b.record.Name + "\x00" + b.credential))
 	block, _ := aes.NewCipher(key[:])
 	a, _ := cipher.NewGCM(block)
 	return a

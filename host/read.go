@@ -5,19 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/hanzoai/k8s/registry"
-)
-
-const (
-	attempts  = 3               // of a read that the cluster throttles
-	maxPause  = 2 * time.Second // the longest wait between them; past it the caller is told to come back
-	leastWait = 100 * time.Millisecond
 )
 
 // reply is the cluster's answer to one request. Its body counts against the
@@ -35,7 +27,7 @@ func (r *reply) Read(b []byte) (int, error) {
 	if over := r.c.meter.bytesIn(n); over != nil {
 		return n, over
 	}
-	if err != nil && err != io.EOF {
+	if err != nil { // an end too: that of a call that is over may not be the body's
 		if over := ending(r.ctx); over != nil {
 			return n, over
 		}
@@ -51,27 +43,6 @@ func (r *reply) close() {
 // send makes one request of the cluster, for a verb on a resource. What is not a
 // success is the refusal that the cluster meant. It is safe for concurrent use.
 func (c *call) send(ctx context.Context, verb, resource string, q *registry.Request) (*reply, *registry.Refusal) {
-	for try := 1; ; try++ {
-		r, bad := c.sendOnce(ctx, verb, resource, q)
-		if bad == nil || bad.Code != "throttled" || q.Method != http.MethodGet || try == attempts {
-			return r, bad
-		}
-		pause := max(bad.RetryAfter, leastWait<<try)
-		until, ok := ctx.Deadline()
-		if pause > maxPause || ok && time.Until(until) < 2*pause {
-			return nil, bad
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return nil, ending(ctx)
-		}
-	}
-}
-
-func (c *call) sendOnce(ctx context.Context, verb, resource string, q *registry.Request) (*reply, *registry.Refusal) {
 	resp, err := c.bound.Do(ctx, q)
 	if err != nil {
 		c.record(HostCall{Verb: verb, Resource: resource})

@@ -67,7 +67,7 @@ func (c *call) watch(in *watchRequest) (stream, *registry.Refusal) {
 	}
 	w.end = time.Now().Add(window)
 	if in.Version == "" {
-		if w.initial, r = c.listing(t, scope, nil, paging{}); r != nil {
+		if w.initial, r = c.listing(t, scope, selectors("", ""), paging{}); r != nil {
 			return nil, r
 		}
 	} else {
