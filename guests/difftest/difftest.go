@@ -5,6 +5,8 @@ package difftest
 
 import (
 	"encoding/json"
+	"math"
+	"math/big"
 	"testing"
 	"time"
 
@@ -94,7 +96,7 @@ func Fuzz[T, Row any, P Object[T]](f *testing.F, p Projection[T, Row], words []s
 		object := Random[T, P](entropy, words, fill)
 		raw, err := object.Marshal()
 		if err != nil {
-			t.Skip("not an object that can be encoded") // such as a time in the year 0
+			return // not an object that can be encoded
 		}
 		Same(t, p, object)
 		if len(raw) == 0 {
@@ -183,6 +185,21 @@ func random(c randfill.Continue, grain time.Duration) time.Time {
 		return time.Unix(0, 0)
 	}
 	return time.Unix(c.Int63n(4_000_000_000), c.Int63n(1_000_000)*1000).Truncate(grain)
+}
+
+// Gi is a quantity in units of 2^30, rounded up, 0 for less than nothing.
+func Gi(q resource.Quantity) int {
+	if q.Sign() <= 0 {
+		return 0
+	}
+	b := new(big.Int)
+	if _, exact := b.SetString(q.AsDec().String(), 10); !exact {
+		b.SetInt64(q.Value())
+	}
+	if !b.IsInt64() {
+		b.SetInt64(math.MaxInt64)
+	}
+	return int((b.Int64()-1)>>30 + 1)
 }
 
 // Unix is a time in Unix seconds, 0 for none.
