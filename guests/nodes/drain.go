@@ -67,10 +67,10 @@ func (d *drainage) evict(p *pod) error {
 	case f.Status == 403:
 		p.reason, p.never = forbidden, true
 		d.forbidden = f
-	case f.Reason == "InternalError":
-		p.reason, p.never = "eviction_failed", true
 	case f.Status < 500:
 		p.never = true
+	case f.Reason == "InternalError":
+		p.reason, p.never = "eviction_failed", true
 	}
 	return nil
 }

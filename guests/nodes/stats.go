@@ -91,10 +91,9 @@ func measure(summary lens.Value, used map[claim]int64) {
 				continue
 			}
 			key := claim{ref.Get("namespace").Str(), ref.Get("name").Str()}
-			if before, ok := used[key]; !ok {
+			if before, ok := used[key]; !ok || bytes > before {
+				// A map keeps the key of the last write, and this one is a view.
 				used[claim{strings.Clone(key.namespace), strings.Clone(key.name)}] = bytes
-			} else if bytes > before {
-				used[key] = bytes
 			}
 		}
 	}
