@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -109,19 +110,20 @@ func (e *engine) build(ctx context.Context, m *manifest.Manifest, wasm []byte, p
 			p.close(ctx)
 		}
 	}()
+	began := time.Now()
 	i, err := p.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p.first = i
+	e.metrics.Made(p.name, time.Since(began))
 	if err := p.rehearse(ctx, i, m); err != nil {
 		return nil, err
 	}
 	if len(p.sticky) > 0 {
 		e.log.Warn("a module's instances can serve only once", "module", m.Name, "because", p.sticky)
-		p.first = nil
-		e.metrics.Discarded(p.name, Spent)
-		return p, i.close()
+		p.drop(Spent)
+		return p, nil
 	}
 	p.snapshot = i.snap()
 	return p, nil
@@ -273,11 +275,17 @@ func (p *program) make(ctx context.Context) (*instance, error) {
 
 // close frees the code. Every instance must have been closed.
 func (p *program) close(ctx context.Context) {
+	p.drop(Closed)
+	p.code.Close(ctx)
+}
+
+// drop closes the instance that the snapshot was taken of.
+func (p *program) drop(why Discard) {
 	if p.first != nil {
+		p.engine.metrics.Discarded(p.name, why)
 		p.first.close()
 		p.first = nil
 	}
-	p.code.Close(ctx)
 }
 
 // brief is err without the guest's stack, which is the guest's own text.
