@@ -2,9 +2,7 @@ package host
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"math"
 )
 
 // What can be wrong with a body, on the wire or in shape. None of them quotes it.
@@ -30,6 +28,8 @@ const (
 	wireVarint  = 0
 	wireFixed64 = 1
 	wireBytes   = 2
+	wireStart   = 3 // of a group, which no API server sends
+	wireEnd     = 4
 	wireFixed32 = 5
 )
 
@@ -41,49 +41,82 @@ func (w *wire) field() (number, kind int, s span, err error) {
 	if err != nil {
 		return 0, 0, span{}, err
 	}
-	number, kind = int(tag>>3), int(tag&7)
-	if number <= 0 || tag > math.MaxUint32 {
+	number, kind = int(int32(tag>>3)), int(tag&7)
+	if number <= 0 {
 		return 0, 0, span{}, errShape
 	}
 	s.start = w.at
-	var n uint64
 	switch kind {
-	case wireVarint:
-		if _, err := w.varint(); err != nil {
-			return 0, 0, span{}, err
-		}
-		s.end = w.at
-		return number, kind, s, nil
-	case wireFixed64:
-		n = 8
-	case wireFixed32:
-		n = 4
 	case wireBytes:
-		if n, err = w.varint(); err != nil {
+		n, err := w.varint()
+		if err != nil {
 			return 0, 0, span{}, err
 		}
 		s.start = w.at
-	default:
+		err = w.skip(n)
+		return number, kind, span{s.start, w.at}, err
+	case wireEnd:
 		return 0, 0, span{}, errShape
 	}
-	if n > uint64(w.end-w.at) {
-		return 0, 0, span{}, errCut
-	}
-	w.at += int(n)
-	s.end = w.at
-	return number, kind, s, nil
+	err = w.pass(kind)
+	return number, kind, span{s.start, w.at}, err
 }
 
-func (w *wire) varint() (uint64, error) {
-	v, n := binary.Uvarint(w.b[w.at:w.end])
-	if n == 0 {
-		return 0, errCut
+// pass passes over the content of a field.
+func (w *wire) pass(kind int) error {
+	for depth := 0; ; {
+		var err error
+		switch kind {
+		case wireVarint:
+			_, err = w.varint()
+		case wireFixed64:
+			err = w.skip(8)
+		case wireFixed32:
+			err = w.skip(4)
+		case wireBytes:
+			var n uint64
+			if n, err = w.varint(); err == nil {
+				err = w.skip(n)
+			}
+		case wireStart:
+			depth++
+		case wireEnd:
+			depth--
+		default:
+			err = errShape
+		}
+		if err != nil || depth == 0 {
+			return err
+		}
+		tag, err := w.varint()
+		if err != nil {
+			return err
+		}
+		kind = int(tag & 7)
 	}
-	if n < 0 {
-		return 0, errShape
+}
+
+func (w *wire) skip(n uint64) error {
+	if n > uint64(w.end-w.at) {
+		return errCut
 	}
-	w.at += n
-	return v, nil
+	w.at += int(n)
+	return nil
+}
+
+// varint reads as the API's own generated code does: bits beyond 64 are lost.
+func (w *wire) varint() (v uint64, err error) {
+	for shift := 0; shift < 64; shift += 7 {
+		if w.at == w.end {
+			return 0, errCut
+		}
+		c := w.b[w.at]
+		w.at++
+		if v |= uint64(c&0x7f) << shift; c < 0x80 {
+			return v, nil
+		}
+	}
+	return 0, errShape
 }
 
 // envelope opens a protobuf body: what it says it is, and where the message is.
@@ -100,7 +133,7 @@ func envelope(b []byte) (apiVersion, kind string, message span, err error) {
 			return "", "", span{}, err
 		}
 		if number > 4 {
-			continue
+			continue // of none that is known
 		}
 		if wt != wireBytes {
 			return "", "", span{}, errShape
