@@ -485,4 +485,3 @@ func TestCredentialExpires(t *testing.T) {
 		})
 	}
 }
-

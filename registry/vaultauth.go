@@ -245,7 +245,7 @@ func (c VaultConfig) proof(org Org, now time.Time) (string, error) {
 		Issuer: c.Issuer, Audience: jwt.Audience{c.Audience}, Subject: hex.EncodeToString(digest[:]),
 		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-5 * time.Second)),
 		Expiry: jwt.NewNumericDate(now.Add(jwtLife)),
-	}).Claims(map[string]string{"org": org.name}).Serialize()
+	}).Claims(map[string]any{"org": org.name}).Serialize()
 }
 
 // client is one that carries token. Nothing of it comes from the environment.

@@ -1,4 +1,0 @@
-package registry
-
-func vaultCommand() string { return "" }
-func runVaultCommand() int { return 0 }
