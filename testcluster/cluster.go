@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -192,11 +193,11 @@ func (c *Cluster) AdminPath() string { return c.dir + "/admin.kubeconfig" }
 // Dir is where the cluster keeps the logs of its processes while it runs.
 func (c *Cluster) Dir() string { return c.dir }
 
-// WaitReady waits until every node is ready, the seeded workload runs and the
-// seeded claim is bound.
+// WaitReady waits until every node is ready and can be asked for logs, the
+// seeded workload runs and the seeded claim is bound.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	return until(ctx, c.died, func(ctx context.Context) error {
-		return errors.Join(c.nodesReady(ctx), c.seedReady(ctx))
+		return errors.Join(c.nodesReady(ctx), c.seedReady(ctx), c.kubeletsReady(ctx))
 	})
 }
 
@@ -233,6 +234,15 @@ func (c *Cluster) nodesReady(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// kubeletsReady tells whether KWOK listens. It lets pods run before it does.
+func (c *Cluster) kubeletsReady(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", c.kubelet))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 func (c *Cluster) seedReady(ctx context.Context) error {
