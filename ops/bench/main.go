@@ -24,6 +24,7 @@ type options struct {
 	window                  time.Duration
 	binary                  string
 	only                    string
+	hold, kubeconfig        string
 }
 
 func main() {
@@ -38,6 +39,8 @@ func main() {
 	flag.DurationVar(&o.window, "window", 800*time.Millisecond, "of one turn of a short call")
 	flag.StringVar(&o.binary, "binary", "", "the service; built when left out")
 	flag.StringVar(&o.only, "only", "", "only scenarios whose name holds this")
+	flag.StringVar(&o.hold, "hold", "", "measure nothing: bring up the cluster, write its kubeconfig to this file, and keep it until interrupted")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "measure on the cluster of a run with -hold")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -60,11 +63,18 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	cluster, kubeconfig, err := newCluster(ctx, o.pods, o.resources)
+	kubeconfig, stop, err := o.cluster(ctx)
 	if err != nil {
 		return err
 	}
-	defer cluster.Stop()
+	defer stop()
+	if o.hold != "" {
+		if err := os.WriteFile(o.hold, kubeconfig, 0o600); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}
 
 	r := &report{out: os.Stdout, options: o, table: map[cell][]sample{}, peaks: map[string][]float64{}}
 	if err := r.starts(ctx, o.binary, filepath.Join(dir, "cache")); err != nil {
@@ -82,6 +92,16 @@ func run(ctx context.Context, o options) error {
 	}
 	r.print()
 	return nil
+}
+
+// cluster is the cluster to measure on.
+func (o *options) cluster(ctx context.Context) (kubeconfig []byte, stop func(), err error) {
+	if o.kubeconfig != "" {
+		kubeconfig, err = os.ReadFile(o.kubeconfig)
+		return kubeconfig, func() {}, err
+	}
+	c, kubeconfig, err := newCluster(ctx, o.pods, o.resources)
+	return kubeconfig, c.Stop, err
 }
 
 // buildService builds the service as it is shipped.
