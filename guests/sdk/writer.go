@@ -260,7 +260,7 @@ func UTF8(b []byte, most int) (text string, cut bool) {
 	}
 	if len(b) > most {
 		b, cut = b[len(b)-most:], true
-		for !utf8.RuneStart(b[0]) {
+		for len(b) > 0 && !utf8.RuneStart(b[0]) {
 			b = b[1:]
 		}
 	}

@@ -45,10 +45,10 @@ const (
 
 // The wire types of protobuf that Kubernetes uses.
 const (
-	varint  = 0
-	fixed64 = 1
-	bytes   = 2
-	fixed32 = 5
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
 )
 
 // Message is one protobuf message, or nothing: the zero Message has no fields.
@@ -98,11 +98,11 @@ func (c *cursor) next(f *Fault) bool {
 		return false
 	}
 	switch c.wire {
-	case varint:
+	case wireVarint:
 		var ok bool
 		c.n, ok = c.varint(f)
 		return ok
-	case bytes:
+	case wireBytes:
 		n, ok := c.varint(f)
 		if !ok {
 			return false
@@ -114,9 +114,9 @@ func (c *cursor) next(f *Fault) bool {
 		c.body = c.data[c.pos : c.pos+int(n)]
 		c.pos += int(n)
 		return true
-	case fixed64:
+	case wireFixed64:
 		return c.skip(8, f)
-	case fixed32:
+	case wireFixed32:
 		return c.skip(4, f)
 	}
 	f.mark(ErrTag) // groups, which Kubernetes never had, and the two unassigned
@@ -178,7 +178,7 @@ func (m Message) Has(num int) bool {
 // Bytes is a bytes field: of several the last, nil for none.
 func (m Message) Bytes(num int) []byte {
 	var last []byte
-	for c := (cursor{data: m.data}); c.find(num, bytes, m.fault); {
+	for c := (cursor{data: m.data}); c.find(num, wireBytes, m.fault); {
 		last = c.body
 	}
 	return last
@@ -192,7 +192,7 @@ func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // Int is a 64-bit integer field.
 func (m Message) Int(num int) int64 {
 	var last uint64
-	for c := (cursor{data: m.data}); c.find(num, varint, m.fault); {
+	for c := (cursor{data: m.data}); c.find(num, wireVarint, m.fault); {
 		last = c.n
 	}
 	return int64(last)
@@ -209,7 +209,7 @@ func (m Message) Bool(num int) bool { return m.Int(num) != 0 }
 func (m Message) Sub(num int) Message {
 	var sub []byte
 	n := 0
-	for c := (cursor{data: m.data}); c.find(num, bytes, m.fault); n++ {
+	for c := (cursor{data: m.data}); c.find(num, wireBytes, m.fault); n++ {
 		switch n {
 		case 0:
 			sub = c.body
@@ -225,7 +225,7 @@ func (m Message) Sub(num int) Message {
 // Each is the messages of a repeated field, in order.
 func (m Message) Each(num int) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
-		for c := (cursor{data: m.data}); c.find(num, bytes, m.fault); {
+		for c := (cursor{data: m.data}); c.find(num, wireBytes, m.fault); {
 			if !yield(Message{c.body, m.fault}) {
 				return
 			}
@@ -236,7 +236,7 @@ func (m Message) Each(num int) iter.Seq[Message] {
 // Strs is the strings of a repeated field, in order.
 func (m Message) Strs(num int) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for c := (cursor{data: m.data}); c.find(num, bytes, m.fault); {
+		for c := (cursor{data: m.data}); c.find(num, wireBytes, m.fault); {
 			if !yield(text(c.body)) {
 				return
 			}

@@ -143,8 +143,8 @@ func suffix(s string) (shift, power int, ok bool) {
 		negative = s[i] == '-'
 		i++
 	}
-	if i == len(s) || len(s)-i > 4 {
-		return 0, 0, false // nobody has a quantity of 10^10000
+	if i == len(s) || len(s)-i > 3 {
+		return 0, 0, false // nobody has a quantity of 10^1000
 	}
 	for ; i < len(s); i++ {
 		if s[i] < '0' || s[i] > '9' {

@@ -19,11 +19,11 @@ const (
 // TemplateSpec is the pod spec of a corev1.PodTemplateSpec.
 const TemplateSpec = 2
 
-// Images is the images of a pod spec: init containers, then containers.
-func (podSpec Message) Images() iter.Seq[string] {
+// Images is the images of m, a pod spec: init containers, then containers.
+func (m Message) Images() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, field := range [...]int{PodInitContainers, PodContainers} {
-			for c := range podSpec.Each(field) {
+			for c := range m.Each(field) {
 				if !yield(c.Str(ContainerImage)) {
 					return
 				}
