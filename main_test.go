@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hanzoai/k8s/ops"
+	"github.com/hanzoai/k8s/plane"
+	"github.com/hanzoai/k8s/plane/zip"
+)
+
+// binary builds the service once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "k8s-")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "k8s")
+	out, err := exec.Command("go", "build", "-o", file, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return file, nil
+})
+
+func command(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	file, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), file, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
+	return cmd
+}
+
+// read is true for a variable that the service reads.
+func read(name string) bool {
+	if name == "ZIP_RUNTIME_DIR" || name == "XDG_RUNTIME_DIR" {
+		return true
+	}
+	for _, s := range ops.Settings {
+		if s.Name == name || s.Secret && s.Name+"_FILE" == name {
+			return true
+		}
+	}
+	return false
+}
+
+// TestProjectionsOpenNothing writes the projections with a key store configured
+// that cannot be reached: they are written before anything is opened.
+func TestProjectionsOpenNothing(t *testing.T) {
+	dir := t.TempDir()
+	for name, file := range map[string]string{"declare": "k8s.plugin.json", "openapi": "openapi.json", "rbac": "rbac.yaml"} {
+		out := filepath.Join(dir, file)
+		cmd := command(t, []string{"KMS_ADDR=https://127.0.0.1:1", "KMS_TOKEN=x", "PORT=1", "HOST=0.0.0.0"}, name, out)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, text)
+		}
+		got, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s wrote another document than the committed %s", name, file)
+		}
+	}
+}
+
+// TestRefusesToStart tries configurations with which it must not serve.
+func TestRefusesToStart(t *testing.T) {
+	for _, tt := range []struct{ env, says string }{
+		{"HOST=0.0.0.0", "set K8S_GATEWAY_SECRET or K8S_CLIENT_CA"},
+		{"K8S_GATEWAY_SECRET=short", "shorter than"},
+		{"PORT=http", "PORT is not a port"},
+		{"K8S_GUEST_DIR=/nowhere", "K8S_GUEST_KEYS"},
+		{"KMS_ADDR=https://127.0.0.1:1", "token"},
+	} {
+		t.Run(tt.env, func(t *testing.T) {
+			cmd := command(t, []string{"OPS_PORT=0", "PORT=0", "ZIP_RUNTIME_DIR=" + filepath.Join(t.TempDir(), "z"), tt.env})
+			text, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(text), tt.says) {
+				t.Errorf("%v: %s", err, text)
+			}
+		})
+	}
+}
+
+// TestServes starts the service with nothing but ports set, uses every listener
+// that it has, and stops it.
+func TestServes(t *testing.T) {
+	dir, err := os.MkdirTemp("", "k8s-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	product, operators := freePort(t), freePort(t)
+	child := filepath.Join(dir, "child.sock")
+	runtime := filepath.Join(dir, "zip")
+	var log bytes.Buffer
+	cmd := command(t, []string{"PORT=" + product, "OPS_PORT=" + operators, "OPS_HOST=127.0.0.1", "ZIP_RUNTIME_DIR=" + runtime, "ZIP_ADDR=" + child})
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, "http://127.0.0.1:"+operators+"/readyz")
+
+	for _, tt := range []struct {
+		url    string
+		status int
+		holds  string
+	}{
+		{"http://127.0.0.1:" + operators + "/healthz", 200, "ok"},
+		{"http://127.0.0.1:" + operators + "/metrics", 200, "k8s_guest_instances"},
+		{"http://127.0.0.1:" + operators + "/v1/k8s/guests", 200, `"state":"ready"`},
+		{"http://127.0.0.1:" + operators + "/v1/k8s/clusters", 404, ""},
+		{"http://127.0.0.1:" + product + "/healthz", 404, "route_not_found"},
+		{"http://127.0.0.1:" + product + "/metrics", 404, "route_not_found"},
+		{"http://127.0.0.1:" + product + "/v1/k8s/guests", 404, "route_not_found"},
+		{"http://127.0.0.1:" + product + "/v1/k8s/clusters", 403, "no_tenant"},
+		{"http://127.0.0.1:" + product + "/v1/k8s/docs", 200, "k8s_pods_list"},
+		{"http://127.0.0.1:" + product + "/v1/k8s/openapi.json", 200, `"openapi"`},
+		{"http://127.0.0.1:" + product + "/.well-known/zip/plugin.json", 200, "k8s_pods_list"},
+	} {
+		resp, err := http.Get(tt.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != tt.status || !strings.Contains(string(body), tt.holds) {
+			t.Errorf("%s: %d %.200s", tt.url, resp.StatusCode, body)
+		}
+	}
+
+	t.Setenv("ZIP_RUNTIME_DIR", runtime)
+	ctx := zip.WithCaller(t.Context(), zip.Caller{Org: "acme", User: "u1"})
+	if _, err := zip.Ask[struct{}, plane.Clusters](ctx, "k8s", plane.ClustersList, nil); err != nil {
+		t.Errorf("over the call plane: %v", err)
+	}
+	if status, body := framed(t, child, "/v1/k8s/clusters"); status != 200 || body != "{}" {
+		t.Errorf("over ZIP_ADDR: %d %s", status, body)
+	}
+
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v: %s", err, &log)
+	}
+	for _, socket := range []string{child, filepath.Join(runtime, "k8s.sock")} {
+		if _, err := os.Stat(socket); err == nil {
+			t.Errorf("it left %s behind", socket)
+		}
+	}
+	if !strings.Contains(log.String(), "KMS_ADDR is not set") {
+		t.Errorf("it does not say that credentials are in memory: %s", &log)
+	}
+}
+
+// framed sends one REST request in a frame, as a host does to its child.
+func framed(t *testing.T, socket, target string) (int, string) {
+	t.Helper()
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	request := zip.AppendRequest(nil, &zip.Request{Method: "GET", Target: target, Proto: "HTTP/1.1", Header: []zip.Line{
+		{Key: "Host", Value: "k8s"}, {Key: "X-Org-Id", Value: "acme"}, {Key: "X-User-Id", Value: "u1"},
+	}})
+	if err := zip.WriteFrame(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	msg, err := zip.ReadFrame(conn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := zip.ParseResponse(msg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.Status, string(response.Body)
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+func ready(t *testing.T, url string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		resp, err := http.Get(url)
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("the service is not ready")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// TestGuestCommands makes keys, signs a module and looks at it.
+func TestGuestCommands(t *testing.T) {
+	dir := t.TempDir()
+	module := filepath.Join(dir, "pods.wasm")
+	wasm, err := os.ReadFile("guests/bin/pods.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(module, wasm, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := command(t, nil, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	run("guest", "keygen", filepath.Join(dir, "mine"))
+	if info, err := os.Stat(filepath.Join(dir, "mine.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the private key: %v %v", info, err)
+	}
+	run("guest", "sign", "--key", filepath.Join(dir, "mine.key"), module)
+	if _, err := os.Stat(module + ".sig"); err != nil {
+		t.Error(err)
+	}
+	out := run("guest", "inspect", module)
+	for _, want := range []string{"sha256:", "k8s_pods_list", "GET /v1/k8s/pods", "labelSelector string", "imports", "pods/log", "verbs: [get]"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("inspect does not say %s: %s", want, out)
+		}
+	}
+	if out, err := command(t, nil, "guest", "keygen", filepath.Join(dir, "mine")).CombinedOutput(); err == nil {
+		t.Errorf("a key was overwritten: %s", out)
+	}
+}
