@@ -107,6 +107,9 @@ var errEnded = errors.New("the call has ended")
 func (c *call) outcome(ret int32) *registry.Refusal {
 	switch {
 	case ret == 0:
+		if r := c.over(); r != nil { // what was answered may lack what did not come
+			return r
+		}
 		if c.cursor != "" {
 			return refusal(c.in.Answer.Continue(c.cursor))
 		}

@@ -33,9 +33,9 @@ type paging struct {
 
 // page takes the caller's limit and continue, for the first list of a call whose
 // op has them. A token is worth nothing but for the same org, cluster and
-// credential, whose key seals it, and the same op, resource, namespace and
+// credential, whose key seals it, and the same op, resource, namespaces and
 // selectors, which the seal covers.
-func (c *call) page(t *target, namespace, labels, fields string) (paging, *registry.Refusal) {
+func (c *call) page(t *target, scope []string, namespace, labels, fields string) (paging, *registry.Refusal) {
 	p := paging{c: c}
 	has := func(name string) bool {
 		return slices.ContainsFunc(c.op.In, func(f manifest.Field) bool { return f.Name == name })
@@ -51,7 +51,7 @@ func (c *call) page(t *target, namespace, labels, fields string) (paging, *regis
 	if json.Unmarshal(c.in.Input, &in) != nil || in.Limit < 0 {
 		return p, badField("limit", "cannot be used")
 	}
-	p.purpose = strings.Join([]string{"continue", c.op.Token, t.name, namespace, labels, fields}, "\x00")
+	p.purpose = strings.Join(append([]string{"continue", c.op.Token, t.name, namespace, labels, fields}, scope...), "\x00")
 	p.limited, p.left = in.Limit > 0, int(min(in.Limit, 1<<30))
 	if in.Continue == "" {
 		return p, nil

@@ -207,7 +207,7 @@ func (c *call) one(t *target, namespace, name string, whole bool) *registry.Refu
 	return refusal(c.bound.WholeCluster())
 }
 
-// scope is the namespaces that a list or watch covers; "" stands for all.
+// scope is the namespaces that a list or watch covers, in order; "" stands for all.
 func (c *call) scope(t *target, namespace string) ([]string, *registry.Refusal) {
 	if t.cluster {
 		if namespace != "" {
@@ -219,7 +219,7 @@ func (c *call) scope(t *target, namespace string) ([]string, *registry.Refusal) 
 		return nil, badField("namespace", "is not a DNS-1123 label")
 	}
 	scope, err := c.bound.Scope(namespace)
-	return scope, refusal(err)
+	return slices.Sorted(slices.Values(scope)), refusal(err)
 }
 
 func isLabel(s string) bool {

@@ -40,7 +40,7 @@ func (c *call) list(in *listRequest) (stream, *registry.Refusal) {
 	if r != nil {
 		return nil, r
 	}
-	p, r := c.page(t, in.Namespace, in.LabelSelector, in.FieldSelector)
+	p, r := c.page(t, scope, in.Namespace, in.LabelSelector, in.FieldSelector)
 	if r != nil {
 		return nil, r
 	}
@@ -318,9 +318,8 @@ func (c *call) listBound(t *target, in *listRequest) (stream, *registry.Refusal)
 	if in.LabelSelector != "" || in.FieldSelector != "" {
 		return nil, badRequest("the namespaces of a bounded registration cannot be selected from")
 	}
-	scope = slices.Clone(scope)
-	slices.Sort(scope)
-	p, r := c.page(t, "", "", "")
+	scope = slices.Sorted(slices.Values(scope))
+	p, r := c.page(t, scope, "", "", "")
 	if r != nil {
 		return nil, r
 	}

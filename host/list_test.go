@@ -28,7 +28,7 @@ func TestListIsWholeAndInOrder(t *testing.T) {
 		version    string
 	}{
 		{"whole", nil, want, `{"version":"70"}`},
-		{"bounded", []string{"a", "b", "missing", "c"}, want, `{"version":"` + joinVersions([]string{"a", "b", "missing", "c"}, []string{"71", "71", "77", "71"}) + `"}`},
+		{"bounded", []string{"c", "missing", "a", "b"}, want, `{"version":"` + joinVersions([]string{"a", "b", "c", "missing"}, []string{"71", "71", "71", "77"}) + `"}`},
 		{"bounded to one", []string{"c"}, want[1203:], `{"version":"71"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -149,6 +149,7 @@ func TestCursorIsBound(t *testing.T) {
 		{"namespace", func(*world) {}, `{"resource":"v1/pods","labelSelector":"x=y","namespace":"a"}`, "bad_continue"},
 		{"resource", func(*world) {}, `{"resource":"v1/nodes","labelSelector":"x=y"}`, "bad_continue"},
 		{"kind", func(*world) {}, `{"kind":"App","labelSelector":"x=y"}`, "bad_continue"},
+		{"another bound", func(w *world) { w.namespaces = []string{"a", "b", "c"} }, request, "bad_continue"},
 		{"namespace gone from the bound", func(w *world) { w.namespaces = []string{"b"} }, request, "bad_continue"},
 		{"tampered", func(w *world) { w.input = strings.Replace(w.input, token, token[:9]+string(token[9]^1)+token[10:], 1) }, request, "bad_continue"},
 		{"cut", func(w *world) { w.input = strings.Replace(w.input, token, token[:len(token)-4], 1) }, request, "bad_continue"},
@@ -218,5 +219,50 @@ func TestNamespacesOfABound(t *testing.T) {
 	}
 	if _, _, code := (world{namespaces: bound}).guest(t).do("list", `{"resource":"v1/namespaces","labelSelector":"a=b"}`); code != "bad_input" {
 		t.Errorf("a selector: %q", code)
+	}
+}
+
+// TestHugeObjects lists objects that do not fit into one page of the usual
+// number: fewer are asked for, none is lost, and no page is larger than the cap.
+func TestHugeObjects(t *testing.T) {
+	const total, size = 120, 400 << 10
+	object := strings.Repeat("x", size)
+	asked := make(chan int, 1000)
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		var from, limit int
+		fmt.Sscan(r.URL.Query().Get("continue"), &from)
+		fmt.Sscan(r.URL.Query().Get("limit"), &limit)
+		asked <- limit
+		var b strings.Builder
+		to, next := min(total, from+limit), ""
+		if to < total {
+			next = fmt.Sprint(to)
+		}
+		fmt.Fprintf(&b, `{"kind":"AppList","apiVersion":"hanzo.ai/v1","metadata":{"continue":%q},"items":[`, next)
+		for i := from; i < to; i++ {
+			if i > from {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `{"n":%d,"x":%q}`, i, object)
+		}
+		b.WriteString("]}")
+		write(w, "application/json", []byte(b.String()))
+	}
+	items, _, code := world{serve: serve}.guest(t).do("list", listApps)
+	if code != "" || len(items) != total {
+		t.Fatalf("code %q, %d items", code, len(items))
+	}
+	for i, item := range items {
+		if want := fmt.Sprintf(`{"n":%d,`, i); !strings.HasPrefix(item, want) || len(item) < size {
+			t.Errorf("item %d is %.20s", i, item)
+		}
+	}
+	close(asked)
+	var limits []int
+	for n := range asked {
+		limits = append(limits, n)
+	}
+	if diff := cmp.Diff([]int{500, 62, 16, 16, 16, 16}, limits); diff != "" {
+		t.Error(diff)
 	}
 }

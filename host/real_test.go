@@ -287,7 +287,7 @@ func TestRealWrites(t *testing.T) {
 	claim := fmt.Sprintf(`{"resource":"v1/persistentvolumeclaims","namespace":%q,"object":{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"storageClassName":"none-such","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}}`, ns)
 	r.do("create", claim)
 	g := r.guest(`{}`)
-	if _, _, code := g.do("expand", fmt.Sprintf(`{"namespace":%q,"name":"c","storage":"2Gi","version":"1"}`, ns)); code != "conflict" && code != "expansion_not_supported" && code != "invalid" {
+	if _, _, code := g.do("expand", fmt.Sprintf(`{"namespace":%q,"name":"c","storage":"2Gi","version":"1"}`, ns)); code != "conflict" && code != "forbidden" && code != "invalid" {
 		t.Errorf("an old version: %q", code)
 	}
 	r.do("apply", r.app(ns, "x", `{"big":9007199254740993}`))

@@ -294,6 +294,9 @@ func TestDeadlineAndDeregistration(t *testing.T) {
 	if _, _, code := g.do("list", listPods); code != "deregistered" {
 		t.Errorf("code %q", code)
 	}
+	if r := g.c.outcome(0); r == nil || r.Code != "deregistered" {
+		t.Errorf("a guest that answers all the same: %v", r)
+	}
 	began := time.Now()
 	if n, _ := g.run("sleep", 60_000); n != failed || time.Since(began) > time.Second {
 		t.Errorf("sleep: %d after %s", n, time.Since(began))

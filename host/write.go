@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/hanzoai/k8s/registry"
 )
 
@@ -260,8 +258,9 @@ func (in *expandRequest) members() []member {
 	return []member{{"namespace", &in.Namespace}, {"name", &in.Name}, {"storage", &in.Storage}, {"version", &in.Version}}
 }
 
-// quantity is a size as this service asks for one.
-var quantity = regexp.MustCompile(`^[1-9][0-9]{0,17}(Ki|Mi|Gi|Ti|Pi)?$`)
+// quantity is a size, in any of the forms a claim may have one in but with an
+// exponent.
+var quantity = regexp.MustCompile(`^[0-9]{1,18}(\.[0-9]{1,9})?([KMGTPE]i|[mkMGTPE])?$`)
 
 // expand sets a claim's storage request and nothing else, if the claim is still
 // as it was at version.
@@ -280,18 +279,10 @@ func (c *call) expand(in *expandRequest) (stream, *registry.Refusal) {
 		return nil, badField("version", "is not a resourceVersion")
 	}
 	body := `{"metadata":{"resourceVersion":"` + in.Version + `"},"spec":{"resources":{"requests":{"storage":"` + in.Storage + `"}}}}`
-	s, r := c.single("patch", t, &registry.Request{
+	return c.single("patch", t, &registry.Request{
 		Method: http.MethodPatch, Path: t.path(in.Namespace, in.Name), Query: url.Values{"fieldManager": {manager}},
 		ContentType: "application/merge-patch+json", Body: []byte(body),
 	})
-	if r != nil && r.Code == "forbidden" && r.Reason == string(metav1.StatusReasonForbidden) && !strings.Contains(r.Message, "cannot patch resource") {
-		// Not the authorizer, so the admission that asks whether the claim's class
-		// lets it grow.
-		unsupported := *r
-		unsupported.Code = "expansion_not_supported"
-		return nil, &unsupported
-	}
-	return s, r
 }
 
 // isUID tells a UID, which goes into JSON as it is.
