@@ -26,6 +26,8 @@ type Host struct {
 	cancel  context.CancelFunc
 	table   atomic.Pointer[table]
 	pending sync.WaitGroup // modules being built, and the trimmer
+	closing sync.Once
+	failure error // of freeing the engine
 
 	shipping sync.Mutex // one shipment at a time
 
@@ -282,20 +284,18 @@ func (h *Host) Ready() error {
 
 var errClosed = errors.New("the host is closed")
 
-// Close stops taking calls, waits for those under way until ctx ends, and frees
-// everything. A call made after it is refused.
+// Close stops taking calls, waits for those under way until ctx ends, and then
+// frees everything. Where ctx ends first it may be called again to wait on.
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		return nil
+	if !h.closed {
+		h.closed = true
+		for _, m := range h.table.Load().modules {
+			h.retired = append(h.retired, m)
+		}
+		h.publish(&table{modules: map[string]*Module{}, ops: map[string]*Op{}})
 	}
-	h.closed = true
-	modules := append([]*Module(nil), h.retired...)
-	for _, m := range h.table.Load().modules {
-		modules = append(modules, m)
-	}
-	h.publish(&table{modules: map[string]*Module{}, ops: map[string]*Op{}})
+	modules := slices.Clone(h.retired)
 	h.mu.Unlock()
 	h.cancel()
 	h.pending.Wait()
@@ -309,8 +309,9 @@ func (h *Host) Close(ctx context.Context) error {
 		select {
 		case <-m.instances.gone:
 		case <-ctx.Done():
-			return ctx.Err() // what is still running keeps the runtime alive
+			return ctx.Err()
 		}
 	}
-	return h.engine.close(ctx)
+	h.closing.Do(func() { h.failure = h.engine.close(ctx) })
+	return h.failure
 }
