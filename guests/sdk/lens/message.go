@@ -14,7 +14,13 @@ import (
 // Fault holds the first thing found wrong with an object. A lens does not
 // return errors field by field: it answers zero, marks the fault, and whoever
 // handed out the object looks at it once, at the end.
-type Fault struct{ err error }
+//
+// It also keeps the index of every message of the object that has been looked
+// into, so that the next object needs no memory of its own.
+type Fault struct {
+	err    error
+	fields []field
+}
 
 // Err is what was found wrong, nil for nothing. It is one of the package's
 // errors.
@@ -53,12 +59,24 @@ const (
 
 // Message is one protobuf message, or nothing: the zero Message has no fields.
 type Message struct {
-	data  []byte
-	fault *Fault
+	data     []byte
+	from, to int // its part of the index
+	fault    *Fault
 }
 
-// Protobuf is data as a message whose faults go to f.
-func Protobuf(data []byte, f *Fault) Message { return Message{data, f} }
+// field is where a field of a message is: start and end of what is
+// length-delimited, or the low and high half of a varint.
+type field struct {
+	tag  uint32
+	a, b uint32
+}
+
+// Protobuf is data as a message whose faults go to f. What was read by way of f
+// before is no longer good.
+func Protobuf(data []byte, f *Fault) Message {
+	f.fields = f.fields[:0]
+	return f.message(data)
+}
 
 // Err is what has been found wrong with the object so far.
 func (m Message) Err() error {
@@ -68,107 +86,109 @@ func (m Message) Err() error {
 	return m.fault.err
 }
 
-// cursor walks the fields of one message.
-type cursor struct {
-	data []byte
-	pos  int
-	num  int
-	wire int
-	n    uint64 // of a varint
-	body []byte // of a length-delimited field
+// message notes where the fields of a message are. Every field is decoded once,
+// here, in one loop over local variables: it is where a guest spends its time.
+func (f *Fault) message(data []byte) Message {
+	m := Message{data: data, from: len(f.fields), fault: f}
+	fields := f.fields
+	for pos := 0; pos < len(data); {
+		tag := uint64(data[pos])
+		pos++
+		if tag >= 0x80 {
+			if tag, pos = varint(data, pos-1, f); pos < 0 {
+				break
+			}
+		}
+		if tag>>3 == 0 || tag > 1<<32-1 {
+			f.mark(ErrTag)
+			break
+		}
+		next := field{tag: uint32(tag)}
+		if wire := tag & 7; wire == wireBytes || wire == wireVarint {
+			var n uint64
+			if pos < len(data) && data[pos] < 0x80 {
+				n = uint64(data[pos])
+				pos++
+			} else if n, pos = varint(data, pos, f); pos < 0 {
+				break
+			}
+			if wire == wireVarint {
+				next.a, next.b = uint32(n), uint32(n>>32)
+			} else {
+				if n > uint64(len(data)-pos) {
+					f.mark(ErrTruncated)
+					break
+				}
+				next.a = uint32(pos)
+				pos += int(n)
+				next.b = uint32(pos)
+			}
+		} else if wire == wireFixed64 || wire == wireFixed32 {
+			width := 8
+			if wire == wireFixed32 {
+				width = 4
+			}
+			if width > len(data)-pos {
+				f.mark(ErrTruncated)
+				break
+			}
+			pos += width
+		} else { // groups, which Kubernetes never had, and the two unassigned
+			f.mark(ErrTag)
+			break
+		}
+		fields = append(fields, next)
+	}
+	f.fields, m.to = fields, len(fields)
+	return m
 }
 
-// next moves to the next field. It is false at the end and at the first fault.
-func (c *cursor) next(f *Fault) bool {
-	if c.pos >= len(c.data) {
-		return false
-	}
-	tag := uint64(c.data[c.pos])
-	c.pos++
-	if tag >= 0x80 {
-		c.pos--
-		var ok bool
-		if tag, ok = c.varint(f); !ok {
-			return false
-		}
-	}
-	c.num, c.wire = int(tag>>3), int(tag&7)
-	if c.num == 0 || tag > 1<<32-1 {
-		f.mark(ErrTag)
-		return false
-	}
-	switch c.wire {
-	case wireVarint:
-		var ok bool
-		c.n, ok = c.varint(f)
-		return ok
-	case wireBytes:
-		n, ok := c.varint(f)
-		if !ok {
-			return false
-		}
-		if n > uint64(len(c.data)-c.pos) {
-			f.mark(ErrTruncated)
-			return false
-		}
-		c.body = c.data[c.pos : c.pos+int(n)]
-		c.pos += int(n)
-		return true
-	case wireFixed64:
-		return c.skip(8, f)
-	case wireFixed32:
-		return c.skip(4, f)
-	}
-	f.mark(ErrTag) // groups, which Kubernetes never had, and the two unassigned
-	return false
-}
-
-func (c *cursor) skip(n int, f *Fault) bool {
-	if n > len(c.data)-c.pos {
-		f.mark(ErrTruncated)
-		return false
-	}
-	c.pos += n
-	return true
-}
-
-func (c *cursor) varint(f *Fault) (uint64, bool) {
+// varint reads one at pos, and answers where it ends, or -1 for a fault.
+func varint(data []byte, pos int, f *Fault) (uint64, int) {
 	var v uint64
 	for shift := uint(0); shift < 64; shift += 7 {
-		if c.pos >= len(c.data) {
+		if pos >= len(data) {
 			f.mark(ErrTruncated)
-			return 0, false
+			return 0, -1
 		}
-		b := c.data[c.pos]
-		c.pos++
+		b := data[pos]
+		pos++
 		v |= uint64(b&0x7f) << shift
 		if b < 0x80 {
-			return v, true
+			return v, pos
 		}
 	}
 	f.mark(ErrVarint)
-	return 0, false
+	return 0, -1
 }
 
-// find moves to the next field with this number, whose wire type must be wire.
-func (c *cursor) find(num, wire int, f *Fault) bool {
-	for c.next(f) {
-		if c.num == num {
-			if c.wire != wire {
-				f.mark(ErrWireType)
-				return false
+// index is the message's part of the index.
+func (m Message) index() []field {
+	if m.fault == nil {
+		return nil
+	}
+	return m.fault.fields[m.from:m.to]
+}
+
+// last is the last of the fields with a number: of several scalars it counts.
+func (m Message) last(num int, wire uint32) (field, bool) {
+	fields := m.index()
+	for i := len(fields) - 1; i >= 0; i-- {
+		if tag := fields[i].tag; tag>>3 == uint32(num) {
+			if tag&7 != wire {
+				m.fault.mark(ErrWireType)
+				return field{}, false
 			}
-			return true
+			return fields[i], true
 		}
 	}
-	return false
+	return field{}, false
 }
 
 // Has says whether the field is there at all, empty or not.
 func (m Message) Has(num int) bool {
-	c := cursor{data: m.data}
-	for c.next(m.fault) {
-		if c.num == num {
+	for _, f := range m.index() {
+		if f.tag>>3 == uint32(num) {
 			return true
 		}
 	}
@@ -177,11 +197,11 @@ func (m Message) Has(num int) bool {
 
 // Bytes is a bytes field: of several the last, nil for none.
 func (m Message) Bytes(num int) []byte {
-	var last []byte
-	for c := (cursor{data: m.data}); c.find(num, wireBytes, m.fault); {
-		last = c.body
+	f, ok := m.last(num, wireBytes)
+	if !ok {
+		return nil
 	}
-	return last
+	return m.data[f.a:f.b]
 }
 
 // Str is a string field.
@@ -191,11 +211,8 @@ func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Int is a 64-bit integer field.
 func (m Message) Int(num int) int64 {
-	var last uint64
-	for c := (cursor{data: m.data}); c.find(num, wireVarint, m.fault); {
-		last = c.n
-	}
-	return int64(last)
+	f, _ := m.last(num, wireVarint)
+	return int64(uint64(f.b)<<32 | uint64(f.a))
 }
 
 // Int32 is a 32-bit integer field.
@@ -209,24 +226,35 @@ func (m Message) Bool(num int) bool { return m.Int(num) != 0 }
 func (m Message) Sub(num int) Message {
 	var sub []byte
 	n := 0
-	for c := (cursor{data: m.data}); c.find(num, wireBytes, m.fault); n++ {
-		switch n {
-		case 0:
-			sub = c.body
+	for _, f := range m.index() {
+		if f.tag>>3 != uint32(num) {
+			continue
+		}
+		if f.tag&7 != wireBytes {
+			m.fault.mark(ErrWireType)
+			return Message{}
+		}
+		body := m.data[f.a:f.b]
+		switch n++; n {
 		case 1:
-			sub = append(append(make([]byte, 0, len(sub)+len(c.body)), sub...), c.body...)
+			sub = body
+		case 2:
+			sub = append(append(make([]byte, 0, len(sub)+len(body)), sub...), body...)
 		default:
-			sub = append(sub, c.body...)
+			sub = append(sub, body...)
 		}
 	}
-	return Message{sub, m.fault}
+	if n == 0 {
+		return Message{}
+	}
+	return m.fault.message(sub)
 }
 
 // Each is the messages of a repeated field, in order.
 func (m Message) Each(num int) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
-		for c := (cursor{data: m.data}); c.find(num, wireBytes, m.fault); {
-			if !yield(Message{c.body, m.fault}) {
+		for i := m.from; i < m.to; i++ {
+			if body, ok := m.at(i, num); ok && !yield(m.fault.message(body)) {
 				return
 			}
 		}
@@ -236,12 +264,25 @@ func (m Message) Each(num int) iter.Seq[Message] {
 // Strs is the strings of a repeated field, in order.
 func (m Message) Strs(num int) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for c := (cursor{data: m.data}); c.find(num, wireBytes, m.fault); {
-			if !yield(text(c.body)) {
+		for i := m.from; i < m.to; i++ {
+			if body, ok := m.at(i, num); ok && !yield(text(body)) {
 				return
 			}
 		}
 	}
+}
+
+// at is the body of the i-th field, if it is one with that number.
+func (m Message) at(i, num int) ([]byte, bool) {
+	f := m.fault.fields[i]
+	if f.tag>>3 != uint32(num) {
+		return nil, false
+	}
+	if f.tag&7 != wireBytes {
+		m.fault.mark(ErrWireType)
+		return nil, false
+	}
+	return m.data[f.a:f.b], true
 }
 
 // A map is a repeated message of a key and a value.
@@ -306,7 +347,10 @@ func (m Message) QuantityText(num int, key string) string {
 // Time is a time as Unix seconds, and whether it is set.
 func (m Message) Time(num int) (unix int64, ok bool) {
 	b := m.Bytes(num)
-	return Message{b, m.fault}.Int(1), len(b) > 0
+	if len(b) == 0 {
+		return 0, false
+	}
+	return m.fault.message(b).Int(1), true
 }
 
 // IntOrString is such a field as text, and whether it was a number.

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-func field(num, wire int, body ...byte) []byte {
+func encode(num, wire int, body ...byte) []byte {
 	return append(binary.AppendUvarint(nil, uint64(num<<3|wire)), body...)
 }
 
 func str(num int, s string) []byte {
-	return append(binary.AppendUvarint(field(num, 2), uint64(len(s))), s...)
+	return append(binary.AppendUvarint(encode(num, 2), uint64(len(s))), s...)
 }
 
 func TestFaults(t *testing.T) {
@@ -28,20 +28,20 @@ func TestFaults(t *testing.T) {
 	}{
 		{"nothing", nil, nil},
 		{"a string", str(1, "a"), nil},
-		{"a tag without a value", field(1, 0), ErrTruncated},
-		{"a varint that goes on", field(1, 0, 0x80), ErrTruncated},
-		{"a varint of 11 bytes", field(2, 0, bytes.Repeat([]byte{0x80}, 11)...), ErrVarint},
-		{"a length past the end", field(1, 2, 5, 'a'), ErrTruncated},
-		{"a length of 2^63", field(1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), ErrTruncated},
-		{"4 bytes that are 3", field(9, 5, 1, 2, 3), ErrTruncated},
-		{"8 bytes that are 7", field(9, 1, 1, 2, 3, 4, 5, 6, 7), ErrTruncated},
-		{"8 bytes", field(9, 1, 1, 2, 3, 4, 5, 6, 7, 8), nil},
-		{"field 0", field(0, 0, 1), ErrTag},
-		{"a group", field(3, 3), ErrTag},
-		{"wire type 7", field(3, 7), ErrTag},
+		{"a tag without a value", encode(1, 0), ErrTruncated},
+		{"a varint that goes on", encode(1, 0, 0x80), ErrTruncated},
+		{"a varint of 11 bytes", encode(2, 0, bytes.Repeat([]byte{0x80}, 11)...), ErrVarint},
+		{"a length past the end", encode(1, 2, 5, 'a'), ErrTruncated},
+		{"a length of 2^63", encode(1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), ErrTruncated},
+		{"4 bytes that are 3", encode(9, 5, 1, 2, 3), ErrTruncated},
+		{"8 bytes that are 7", encode(9, 1, 1, 2, 3, 4, 5, 6, 7), ErrTruncated},
+		{"8 bytes", encode(9, 1, 1, 2, 3, 4, 5, 6, 7, 8), nil},
+		{"field 0", encode(0, 0, 1), ErrTag},
+		{"a group", encode(3, 3), ErrTag},
+		{"wire type 7", encode(3, 7), ErrTag},
 		{"a field number of 2^61", append(bytes.Repeat([]byte{0xf8}, 9), 1, 1), ErrTag},
-		{"a number where text should be", field(1, 0, 1), ErrWireType},
-		{"a fault behind what is read", append(str(1, "a"), field(1, 2, 9)...), ErrTruncated},
+		{"a number where text should be", encode(1, 0, 1), ErrWireType},
+		{"a fault behind what is read", append(str(1, "a"), encode(1, 2, 9)...), ErrTruncated},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var f Fault
@@ -55,7 +55,7 @@ func TestFaults(t *testing.T) {
 
 func TestTheLastOfSeveralCountsAndMessagesMerge(t *testing.T) {
 	var f Fault
-	m := Protobuf(bytes.Join([][]byte{str(1, "first"), str(1, "last"), field(2, 0, 1), field(2, 0, 7),
+	m := Protobuf(bytes.Join([][]byte{str(1, "first"), str(1, "last"), encode(2, 0, 1), encode(2, 0, 7),
 		str(3, string(str(1, "a"))), str(3, string(str(2, "b"))), str(3, string(str(1, "c")))}, nil), &f)
 	if got := m.Str(1); got != "last" {
 		t.Errorf("a string: got %q", got)
@@ -82,7 +82,7 @@ func TestTheLastOfSeveralCountsAndMessagesMerge(t *testing.T) {
 func TestIntegers(t *testing.T) {
 	minus := binary.AppendUvarint(nil, ^uint64(4)) // -5
 	var f Fault
-	m := Protobuf(append(field(1, 0, minus...), field(2, 0, 0xff, 0xff, 0xff, 0xff, 0x1f)...), &f)
+	m := Protobuf(append(encode(1, 0, minus...), encode(2, 0, 0xff, 0xff, 0xff, 0xff, 0x1f)...), &f)
 	if m.Int(1) != -5 || m.Int32(1) != -5 || m.Int32(2) != -1 || !m.Bool(1) || m.Bool(3) {
 		t.Errorf("got %d, %d, %d", m.Int(1), m.Int32(1), m.Int32(2))
 	}
@@ -112,7 +112,7 @@ func TestIntOrString(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, number := Protobuf(raw, nil).Sub(probeHandler).Sub(httpGet).IntOrString(port)
+		got, number := Protobuf(raw, new(Fault)).Sub(probeHandler).Sub(httpGet).IntOrString(port)
 		if got != want.String() || number != (want.Type == intstr.Int) {
 			t.Errorf("got %q, %v; want %v", got, number, want)
 		}
@@ -125,7 +125,7 @@ func TestTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, set := Protobuf(raw, nil).Time(MetaCreationTimestamp)
+		got, set := Protobuf(raw, new(Fault)).Time(MetaCreationTimestamp)
 		if set == want.IsZero() || set && got != want.Unix() {
 			t.Errorf("got %d, %v; want %v", got, set, want)
 		}
@@ -140,7 +140,7 @@ func TestMetaOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meta := Protobuf(raw, nil).Meta()
+	meta := Protobuf(raw, new(Fault)).Meta()
 	owner, _ := meta.Owner()
 	if meta.Controller() != "C/c" || owner.Str(OwnerAPIVersion) != "v1" || meta.Name() != "p" || meta.Namespace() != "n" || meta.UID() != "u" || meta.Terminating() {
 		t.Errorf("got %q, %q", meta.Controller(), owner.Str(OwnerAPIVersion))
