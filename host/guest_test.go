@@ -239,6 +239,22 @@ func TestClusters(t *testing.T) {
 	}
 }
 
+// TestRegistryIsTheRegistrysOwn: an op of any other module has no way to the
+// registry, whatever it imports.
+func TestRegistryIsTheRegistrysOwn(t *testing.T) {
+	w := world{registry: &records{}, secrets: map[string][]byte{"handle-1": []byte(sentinel)}}
+	w.op.Token = "k8s_widgets_list"
+	g := w.guest(t)
+	for function, request := range map[string]string{
+		"clusters_list": `{}`, "clusters_get": `{"cluster":"a"}`, "clusters_deregister": `{"cluster":"a"}`,
+		"clusters_register": `{"name":"p","kubeconfig":"handle-1","provider":"byo","namespaces":[],"default":false}`,
+	} {
+		if _, _, code := g.do(function, request); code != "not_granted" {
+			t.Errorf("%s: %q", function, code)
+		}
+	}
+}
+
 func TestWithoutACluster(t *testing.T) {
 	g := world{}.guest(t)
 	g.c.bound = nil

@@ -49,6 +49,8 @@ func TestForeignClusterNameIsNotFound(t *testing.T) {
 	if _, err := r.Get(as(t, acme), "secret-prod"); err != nil {
 		t.Fatalf("the owner's: %v", err)
 	}
+	// What the owner has in the cache must not shorten another's way to a 404.
+	reach(t, r, acme, "secret-prod")
 	asked := &counting{}
 	r.store = observed{r.store, asked}
 	try := func(name string, ask func(string) error) (string, int32) {

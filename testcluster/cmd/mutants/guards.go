@@ -107,7 +107,7 @@ var guards = []guard{
 		name: "the registry's functions for its own ops", file: "host/clusters.go",
 		find: `if !strings.HasPrefix(c.op.Token, "k8s_clusters_") {`,
 		put:  `if strings.HasPrefix(c.op.Token, "\x00") {`,
-		pkg:  "./host", tests: []string{"TestClusters"},
+		pkg:  "./host", tests: []string{"TestRegistryIsTheRegistrysOwn"},
 	},
 	{
 		name: "names checked before a URL is built", file: "host/grant.go",
@@ -127,7 +127,7 @@ var guards = []guard{
 		pkg:  "./host", tests: []string{"TestNoTenantSeesAnother", "TestRestoreIsWhole"},
 	},
 	{
-		name: "the fuel counter", file: "host/instance.go",
+		name: "the halt of a guest whose time is up", file: "host/instance.go",
 		find: "\t\ti.fuel.Set(halted)\n",
 		pkg:  "./host", tests: []string{"TestDeadline"},
 	},
@@ -182,13 +182,13 @@ var guards = []guard{
 	{
 		name: "no plugin in a kubeconfig", file: "registry/document.go",
 		find: `"exec": refused(plugin), "auth-provider": refused(plugin),`,
-		put:  `"exec": extensions, "auth-provider": extensions,`,
+		put:  `"exec": ignored, "auth-provider": ignored,`,
 		pkg:  "./registry", tests: []string{"TestKubeconfigRefused"},
 	},
 	{
 		name: "no file in a kubeconfig", file: "registry/document.go",
 		find: `"tokenFile": refused(byFile),`,
-		put:  `"tokenFile": extensions,`,
+		put:  `"tokenFile": ignored,`,
 		pkg:  "./registry", tests: []string{"TestKubeconfigRefused"},
 	},
 }

@@ -98,9 +98,11 @@ func prove(scratch string, g guard) error {
 		return fmt.Errorf("the copy without it does not build: %s", tail(out))
 	}
 	dir := filepath.Join(scratch, strings.TrimPrefix(g.pkg, "./"))
-	out, _ := command(dir, binary, "-test.v", "-test.timeout=120s", "-test.run", "^("+strings.Join(g.tests, "|")+")$")
+	out, _ := command(dir, binary, "-test.v", "-test.timeout=40s", "-test.run", "^("+strings.Join(g.tests, "|")+")$")
 	for _, test := range g.tests {
-		if !regexp.MustCompile(`(?m)^--- FAIL: ` + regexp.QuoteMeta(test) + `\b`).Match(out) {
+		failed := `(?m)^--- FAIL: ` + regexp.QuoteMeta(test) + `\b`
+		hung := `(?s)panic: test timed out.*running tests:.*\b` + regexp.QuoteMeta(test) + `\b`
+		if !regexp.MustCompile(failed+"|"+hung).Match(out) {
 			return fmt.Errorf("%s did not fail: %s", test, tail(out))
 		}
 	}
