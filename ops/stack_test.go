@@ -31,6 +31,8 @@ type stack struct {
 	url   string
 	audit *lines
 	log   *lines
+
+	scrape http.Handler
 }
 
 // lines is what was written to a log.
@@ -93,6 +95,7 @@ var shared = sync.OnceValues(func() (*stack, error) {
 		return nil, err
 	}
 	s.url = httptest.NewServer(service.Product()).URL
+	s.scrape = metrics.Handler()
 	dir, err := os.MkdirTemp("", "ops-")
 	if err != nil {
 		return nil, err
@@ -123,6 +126,14 @@ func theStack(t *testing.T) *stack {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// metrics is what Prometheus would read.
+func (s *stack) metrics(t *testing.T) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.scrape.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
 }
 
 // call sends one request as a gateway does for a user of org.

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hanzoai/k8s/ops/live"
 	"github.com/hanzoai/k8s/testcluster"
 )
 
@@ -39,11 +40,13 @@ func run(ctx context.Context, binary string, keep bool) error {
 		return err
 	}
 	defer world.Close()
-	s, err := start(ctx, binary, world.Vault)
+	began := time.Now()
+	s, err := live.Start(ctx, binary, world.Vault)
 	if err != nil {
 		return err
 	}
-	defer s.stop()
+	defer s.Stop()
+	fmt.Printf("The service is ready after %.1f s. Its log is %s, its audit lines are %s.\n", time.Since(began).Seconds(), s.Log, s.Audit)
 	t := &tour{ctx: ctx, service: s, world: world}
 	if err := t.walk(keep); err != nil {
 		return err
@@ -197,8 +200,5 @@ Health and metrics:      %[3]s/readyz  %[3]s/metrics
 The two clusters:        KUBECONFIG=%[4]s kubectl get pods -A
                          KUBECONFIG=%[5]s kubectl get pods -A
 Vault:                   VAULT_ADDR=%[6]s VAULT_TOKEN=%[7]s
-`, t.service.url, me, t.service.opsURL, t.world.Clusters[0].AdminPath(), t.world.Clusters[1].AdminPath(), t.world.Vault.Addr, t.world.Vault.RootToken)
+`, t.service.URL, me, t.service.OpsURL, t.world.Clusters[0].AdminPath(), t.world.Clusters[1].AdminPath(), t.world.Vault.Addr, t.world.Vault.RootToken)
 }
-
-// settle is how long the service may take to be ready.
-const settle = 2 * time.Minute

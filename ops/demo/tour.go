@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/hanzoai/k8s/ops/live"
 	"github.com/hanzoai/k8s/testcluster"
 )
 
@@ -18,7 +19,7 @@ import (
 // not what the tour tells of it.
 type tour struct {
 	ctx     context.Context
-	service *service
+	service *live.Service
 	world   *testcluster.World
 	number  int
 	answer  []byte // the last one
@@ -35,12 +36,12 @@ func (t *tour) say(format string, args ...any) {
 func (t *tour) note(format string, args ...any) { fmt.Printf("   %s\n", fmt.Sprintf(format, args...)) }
 
 func (t *tour) get(org, target string, status int, holds ...string) error {
-	fmt.Printf("\n   %s$ curl '%s%s'\n", org, t.service.url, target)
+	fmt.Printf("\n   %s$ curl '%s%s'\n", org, t.service.URL, target)
 	return t.ask(org, http.MethodGet, target, nil, status, holds)
 }
 
 func (t *tour) del(org, target string, status int, holds ...string) error {
-	fmt.Printf("\n   %s$ curl -X DELETE '%s%s'\n", org, t.service.url, target)
+	fmt.Printf("\n   %s$ curl -X DELETE '%s%s'\n", org, t.service.URL, target)
 	return t.ask(org, http.MethodDelete, target, nil, status, holds)
 }
 
@@ -52,7 +53,7 @@ func (t *tour) post(org, target string, body map[string]any, secret string, stat
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n   %s$ curl '%s%s' --json '%s'\n", org, t.service.url, target, text)
+	fmt.Printf("\n   %s$ curl '%s%s' --json '%s'\n", org, t.service.URL, target, text)
 	return t.ask(org, http.MethodPost, target, body, status, holds)
 }
 
@@ -92,7 +93,7 @@ func (t *tour) send(org, method, target string, body map[string]any) (status int
 		}
 		content = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(t.ctx, method, t.service.url+target, content)
+	r, err := http.NewRequestWithContext(t.ctx, method, t.service.URL+target, content)
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +149,7 @@ func (t *tour) sealed(org, cluster string, want bool) error {
 	json.Unmarshal(body, &answer)
 	there := status == http.StatusOK && answer.Data.Data != nil
 	if there != want {
-		return fmt.Errorf("Vault has a credential at %s: %v, want %v", path, there, want)
+		return fmt.Errorf("a credential in Vault at %s: %v, want %v", path, there, want)
 	}
 	word := "has a credential"
 	if !there {

@@ -1,4 +1,6 @@
-package main
+// Package live runs the built service against a Vault, as an operator would, for
+// the demo and for tests that want a process.
+package live
 
 import (
 	"context"
@@ -15,17 +17,24 @@ import (
 	"github.com/hanzoai/k8s/testcluster"
 )
 
-// service is the running binary.
-type service struct {
-	cmd         *exec.Cmd
-	ended       chan error
-	dir         string
-	url, opsURL string
+// Service is a running binary.
+type Service struct {
+	URL    string // of the product listener
+	OpsURL string // of the ops listener
+	Log    string // the file of its log
+	Audit  string // the file of its audit lines
+
+	cmd   *exec.Cmd
+	ended chan error
 }
 
-// start runs the binary against a Vault, on free ports, and waits until it is
-// ready. Its log and audit lines are in files of a scratch folder.
-func start(ctx context.Context, binary string, vault *testcluster.Vault) (_ *service, err error) {
+// settle is how long the service may take to be ready.
+const settle = 2 * time.Minute
+
+// Start runs the binary against a Vault, on free ports, with clusters allowed at
+// private addresses, and waits until it is ready. Its log and audit lines are in
+// files of a scratch folder. It ends with Stop, or with this process.
+func Start(ctx context.Context, binary string, vault *testcluster.Vault) (*Service, error) {
 	dir, err := os.MkdirTemp("", "k8s-demo-")
 	if err != nil {
 		return nil, err
@@ -34,16 +43,16 @@ func start(ctx context.Context, binary string, vault *testcluster.Vault) (_ *ser
 	if err != nil {
 		return nil, err
 	}
-	s := &service{
-		dir: dir, ended: make(chan error, 1),
-		url: fmt.Sprintf("http://127.0.0.1:%d", product), opsURL: fmt.Sprintf("http://127.0.0.1:%d", operators),
+	s := &Service{
+		URL: fmt.Sprintf("http://127.0.0.1:%d", product), OpsURL: fmt.Sprintf("http://127.0.0.1:%d", operators),
+		Log: filepath.Join(dir, "log.jsonl"), Audit: filepath.Join(dir, "audit.jsonl"), ended: make(chan error, 1),
 	}
-	log, err := os.Create(filepath.Join(dir, "log.jsonl"))
+	log, err := os.Create(s.Log)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	audit, err := os.Create(filepath.Join(dir, "audit.jsonl"))
+	audit, err := os.Create(s.Audit)
 	if err != nil {
 		return nil, err
 	}
@@ -56,25 +65,22 @@ func start(ctx context.Context, binary string, vault *testcluster.Vault) (_ *ser
 		"K8S_ALLOW_PRIVATE_HOSTS=true", "ZIP_RUNTIME_DIR="+filepath.Join(dir, "zip"), "KUBECONFIG=",
 	)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	began := time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() { s.ended <- s.cmd.Wait() }()
 	if err := s.ready(ctx); err != nil {
-		s.stop()
+		s.Stop()
 		return nil, err
 	}
-	fmt.Printf("The service is ready after %.1f s. Its log is %s, its audit lines are %s.\n",
-		time.Since(began).Seconds(), log.Name(), audit.Name())
 	return s, nil
 }
 
-func (s *service) ready(ctx context.Context) error {
+func (s *Service) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
 	for {
-		resp, err := http.Get(s.opsURL + "/readyz")
+		resp, err := http.Get(s.OpsURL + "/readyz")
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -84,16 +90,16 @@ func (s *service) ready(ctx context.Context) error {
 		select {
 		case err := <-s.ended:
 			s.ended <- err
-			return fmt.Errorf("the service ended: %w; see %s", err, s.dir)
+			return fmt.Errorf("the service ended: %w; see %s", err, s.Log)
 		case <-ctx.Done():
-			return fmt.Errorf("the service is not ready; see %s", s.dir)
+			return fmt.Errorf("the service is not ready; see %s", s.Log)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// stop ends the service as an operator would, and waits for it.
-func (s *service) stop() {
+// Stop ends the service as an operator would, and waits for it.
+func (s *Service) Stop() {
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.ended:
