@@ -136,7 +136,7 @@ func ending(ctx context.Context) *registry.Refusal {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return deadline()
 	}
-	return &registry.Refusal{Status: 499, Code: "cancelled", Message: "the caller has gone"}
+	return &registry.Refusal{Status: 499, Code: "canceled", Message: "the caller has gone"}
 }
 
 // record notes a request made of the cluster. It is safe for concurrent use.

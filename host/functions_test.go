@@ -9,6 +9,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -174,7 +176,9 @@ func (w world) guest(t testing.TB) *guest {
 	if w.serve == nil {
 		w.serve = func(_ http.ResponseWriter, r *http.Request) { t.Errorf("dialled: %s %s", r.Method, r.URL) }
 	}
-	s := httptest.NewTLSServer(w.serve)
+	s := httptest.NewUnstartedServer(w.serve)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes of callers that went
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	if w.op.Token == "" {
 		w.op.Token = "k8s_test_op"

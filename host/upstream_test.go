@@ -262,7 +262,7 @@ func TestRowB16(t *testing.T) {
 			time.AfterFunc(100*time.Millisecond, cancel)
 			began := time.Now()
 			_, _, code := g.do(function, request)
-			if code != "cancelled" || time.Since(began) > time.Second {
+			if code != "canceled" || time.Since(began) > time.Second {
 				t.Errorf("code %q after %s", code, time.Since(began))
 			}
 			g.c.end()
