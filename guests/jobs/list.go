@@ -75,7 +75,7 @@ func job(j lens.Message, w *sdk.Writer) {
 
 // condition says whether the first condition of a type is true, and since when.
 func condition(status lens.Message, kind string) (isTrue bool, since int64) {
-	for c := range status.Each(jobConditions) {
+	for c := status.Each(jobConditions); c.Next(); {
 		if c.Str(conditionType) == kind {
 			since, _ = c.Time(conditionTransitionTime)
 			return c.Str(conditionStatus) == "True", since

@@ -46,7 +46,7 @@ func node(n lens.Message, w *sdk.Writer) {
 	w.Str("memory", status.QuantityText(nodeCapacity, "memory"))
 	w.Int("nvidiaGpu", status.Quantity(nodeAllocatable, "nvidia.com/gpu").Value())
 	w.Int("amdGpu", status.Quantity(nodeAllocatable, "amd.com/gpu").Value())
-	for a := range status.Each(nodeAddresses) {
+	for a := status.Each(nodeAddresses); a.Next(); {
 		if a.Str(addressType) == "InternalIP" {
 			w.Str("internalIp", a.Str(addressValue))
 			break
@@ -55,7 +55,7 @@ func node(n lens.Message, w *sdk.Writer) {
 }
 
 func ready(status lens.Message) bool {
-	for c := range status.Each(nodeConditions) {
+	for c := status.Each(nodeConditions); c.Next(); {
 		if c.Str(conditionType) == "Ready" {
 			return c.Str(conditionStatus) == "True"
 		}

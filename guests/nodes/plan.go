@@ -99,7 +99,7 @@ func (d *drainage) decide(p lens.Message) todo {
 }
 
 func hasEmptyDir(p lens.Message) bool {
-	for v := range p.Sub(lens.Spec).Each(lens.PodVolumes) {
+	for v := p.Sub(lens.Spec).Each(lens.PodVolumes); v.Next(); {
 		if v.Sub(volumeSource).Has(sourceEmptyDir) {
 			return true
 		}

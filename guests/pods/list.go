@@ -56,7 +56,7 @@ func pod(p lens.Message, w *sdk.Writer) {
 	w.Str("node", spec.Str(lens.PodNodeName))
 	w.Str("controller", meta.Controller())
 	w.List("claims")
-	for v := range spec.Each(lens.PodVolumes) {
+	for v := spec.Each(lens.PodVolumes); v.Next(); {
 		switch source := v.Sub(volumeSource); {
 		case source.Has(sourceClaim):
 			w.Elem(source.Sub(sourceClaim).Str(claimName))
@@ -65,6 +65,6 @@ func pod(p lens.Message, w *sdk.Writer) {
 		}
 	}
 	w.End()
-	w.Strs("images", spec.Images())
+	w.Images("images", spec)
 	w.Int("restarts", restarts)
 }

@@ -72,13 +72,13 @@ const (
 func choose(pod lens.Message, named string) (string, error) {
 	var main, others []string
 	spec := pod.Sub(lens.Spec)
-	for c := range spec.Each(lens.PodContainers) {
+	for c := spec.Each(lens.PodContainers); c.Next(); {
 		main = append(main, c.Str(lens.ContainerName))
 	}
-	for c := range spec.Each(lens.PodInitContainers) {
+	for c := spec.Each(lens.PodInitContainers); c.Next(); {
 		others = append(others, c.Str(lens.ContainerName))
 	}
-	for c := range spec.Each(lens.PodEphemeralContainers) {
+	for c := spec.Each(lens.PodEphemeralContainers); c.Next(); {
 		others = append(others, c.Sub(ephemeralCommon).Str(lens.ContainerName))
 	}
 	byDefault, _ := pod.Meta().Annotation("kubectl.kubernetes.io/default-container")
@@ -131,7 +131,7 @@ func started(pod lens.Message, container string) error {
 		why = "the pod is not scheduled yet"
 	}
 	for _, field := range [...]int{statusContainers, statusInitContainers, statusEphemeralContainers} {
-		for c := range status.Each(field) {
+		for c := status.Each(field); c.Next(); {
 			state := c.Sub(containerState)
 			if c.Str(containerName) == container && state.Has(stateWaiting) && c.Int32(containerRestarts) == 0 {
 				why = "the container waits: " + state.Sub(stateWaiting).Str(waitingReason)

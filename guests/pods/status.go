@@ -45,7 +45,7 @@ func printed(meta lens.Meta, spec, status lens.Message) (reason string, restarts
 		reason = ownReason
 	}
 	ready, initialized := false, false
-	for c := range status.Each(statusConditions) {
+	for c := status.Each(statusConditions); c.Next(); {
 		switch kind, isTrue := c.Str(conditionType), c.Str(conditionStatus) == "True"; kind {
 		case "PodScheduled":
 			if c.Str(conditionReason) == "SchedulingGated" {
@@ -59,7 +59,7 @@ func printed(meta lens.Meta, spec, status lens.Message) (reason string, restarts
 	}
 
 	initializing, sidecarRestarts, i := false, int64(0), 0
-	for c := range status.Each(statusInitContainers) {
+	for c := status.Each(statusInitContainers); c.Next(); {
 		n := c.Int32(containerRestarts)
 		restarts += n
 		sidecar := isSidecar(spec, c.Str(containerName))
@@ -107,7 +107,7 @@ func printed(meta lens.Meta, spec, status lens.Message) (reason string, restarts
 func running(status lens.Message, reason string, ready bool) (string, int64) {
 	var restarts int64
 	said, failed, hasRunning := false, "", false
-	for c := range status.Each(statusContainers) {
+	for c := status.Each(statusContainers); c.Next(); {
 		restarts += c.Int32(containerRestarts)
 		state := c.Sub(containerState)
 		terminated := state.Sub(stateTerminated)
@@ -154,7 +154,7 @@ func ended(terminated lens.Message) string {
 // isSidecar says whether an init container goes on beside the others.
 func isSidecar(spec lens.Message, name string) bool {
 	sidecar := false
-	for c := range spec.Each(lens.PodInitContainers) {
+	for c := spec.Each(lens.PodInitContainers); c.Next(); {
 		if c.Str(lens.ContainerName) == name {
 			sidecar = c.Str(lens.ContainerRestartPolicy) == "Always"
 		}
@@ -164,7 +164,7 @@ func isSidecar(spec lens.Message, name string) bool {
 
 func count(m lens.Message, field int) int {
 	n := 0
-	for range m.Each(field) {
+	for all := m.Strs(field); all.Next(); {
 		n++
 	}
 	return n

@@ -85,6 +85,23 @@ func (w *Writer) Strs(name string, values iter.Seq[string]) {
 	w.End()
 }
 
+// Texts writes the strings of lists, one list after the other, unless there are
+// none.
+func (w *Writer) Texts(name string, lists ...lens.Strings) {
+	w.List(name)
+	for i := range lists {
+		for lists[i].Next() {
+			w.Elem(lists[i].Text)
+		}
+	}
+	w.End()
+}
+
+// Images writes the images of a pod spec: init containers, then containers.
+func (w *Writer) Images(name string, podSpec lens.Message) {
+	w.Texts(name, podSpec.Texts(lens.PodInitContainers, lens.ContainerImage), podSpec.Texts(lens.PodContainers, lens.ContainerImage))
+}
+
 // Elem writes a string as an element of the list that is open, empty or not.
 func (w *Writer) Elem(value string) {
 	w.name("")

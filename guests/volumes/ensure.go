@@ -79,8 +79,8 @@ func fits(there lens.Message, class, mode string) error {
 }
 
 func hasMode(spec lens.Message, mode string) bool {
-	for m := range spec.Strs(claimAccessModes) {
-		if m == mode {
+	for m := spec.Strs(claimAccessModes); m.Next(); {
+		if m.Text == mode {
 			return true
 		}
 	}

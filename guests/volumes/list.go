@@ -83,7 +83,7 @@ func resize(spec, status lens.Message) string {
 		return "infeasible"
 	}
 	resizing := false
-	for c := range status.Each(claimConditions) {
+	for c := status.Each(claimConditions); c.Next(); {
 		if c.Str(conditionStatus) != "True" {
 			continue
 		}

@@ -37,7 +37,7 @@ func ingress(i lens.Message, w *sdk.Writer) {
 	w.Str("namespace", meta.Namespace())
 	w.Str("name", meta.Name())
 	w.List("hosts")
-	for rule := range spec.Each(ingressRules) {
+	for rule := spec.Each(ingressRules); rule.Next(); {
 		host := rule.Str(ruleHost)
 		if host == "" {
 			host = "*"
@@ -49,9 +49,9 @@ func ingress(i lens.Message, w *sdk.Writer) {
 	}
 	w.End()
 	w.List("tlsHosts")
-	for tls := range spec.Each(ingressTLS) {
-		for host := range tls.Strs(tlsHosts) {
-			w.Elem(host)
+	for tls := spec.Each(ingressTLS); tls.Next(); {
+		for host := tls.Strs(tlsHosts); host.Next(); {
+			w.Elem(host.Text)
 		}
 	}
 	w.End()

@@ -66,18 +66,18 @@ func service(s lens.Message, w *sdk.Writer) {
 		}
 	}
 	w.List("ports")
-	for p := range spec.Each(servicePorts) {
+	for p := spec.Each(servicePorts); p.Next(); {
 		w.Int("", p.Int32(portNumber))
 	}
 	w.End()
-	w.Strs("clusterIps", spec.Strs(serviceClusterIPs))
+	w.Texts("clusterIps", spec.Strs(serviceClusterIPs))
 	w.Str("externalName", spec.Str(serviceExternalName))
 }
 
 // addresses writes what the load balancer of a service or ingress was given.
 func addresses(name string, status lens.Message, w *sdk.Writer) {
 	w.List(name)
-	for i := range status.Sub(statusLoadBalancer).Each(loadBalancerIngress) {
+	for i := status.Sub(statusLoadBalancer).Each(loadBalancerIngress); i.Next(); {
 		for _, field := range [...]int{ingressIP, ingressHostname} {
 			if a := i.Str(field); a != "" {
 				w.Elem(a)

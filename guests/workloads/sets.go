@@ -97,6 +97,6 @@ func workload(kind string, o lens.Message, ready, updated int, w *sdk.Writer) {
 	w.Int("replicas", replicas)
 	w.Int("ready", status.Int32(ready))
 	w.Int("updated", status.Int32(updated))
-	w.Strs("images", spec.Sub(specTemplate).Sub(lens.TemplateSpec).Images())
+	w.Images("images", spec.Sub(specTemplate).Sub(lens.TemplateSpec))
 	w.Str("owner", meta.Controller())
 }

@@ -94,6 +94,14 @@ func (f *Fault) message(data []byte) Message {
 	for pos := 0; pos < len(data); {
 		tag := uint64(data[pos])
 		pos++
+		// What most fields are: a small number, and a short string or message.
+		if tag&7 == wireBytes && tag-8 < 0x78 && pos < len(data) {
+			if n := int(data[pos]); n < 0x80 && n < len(data)-pos {
+				pos += n + 1
+				fields = append(fields, field{uint32(tag), uint32(pos - n), uint32(pos)})
+				continue
+			}
+		}
 		if tag >= 0x80 {
 			if tag, pos = varint(data, pos-1, f); pos < 0 {
 				break
@@ -250,39 +258,85 @@ func (m Message) Sub(num int) Message {
 	return m.fault.message(sub)
 }
 
-// Each is the messages of a repeated field, in order.
-func (m Message) Each(num int) iter.Seq[Message] {
-	return func(yield func(Message) bool) {
-		for i := m.from; i < m.to; i++ {
-			if body, ok := m.at(i, num); ok && !yield(m.fault.message(body)) {
-				return
-			}
-		}
-	}
+// Each goes through the messages of a repeated field, in order:
+//
+//	for c := spec.Each(lens.PodContainers); c.Next(); {
+//		c.Str(lens.ContainerName)
+//	}
+//
+// It is no iter.Seq, whose closures a guest would have to allocate.
+func (m Message) Each(num int) Messages { return Messages{all: m, num: uint32(num), next: m.from} }
+
+// Messages is where a loop over the messages of a repeated field stands. Its
+// Message is the one that Next moved to.
+type Messages struct {
+	Message
+	all  Message
+	num  uint32
+	next int
 }
 
-// Strs is the strings of a repeated field, in order.
-func (m Message) Strs(num int) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for i := m.from; i < m.to; i++ {
-			if body, ok := m.at(i, num); ok && !yield(text(body)) {
-				return
-			}
-		}
+// Next moves to the next message, and is false when there is none.
+func (i *Messages) Next() bool {
+	body, ok := i.all.advance(&i.next, i.num)
+	if ok {
+		i.Message = i.all.fault.message(body)
 	}
+	return ok
 }
 
-// at is the body of the i-th field, if it is one with that number.
-func (m Message) at(i, num int) ([]byte, bool) {
-	f := m.fault.fields[i]
-	if f.tag>>3 != uint32(num) {
-		return nil, false
+// Strs goes through the strings of a repeated field, in order.
+func (m Message) Strs(num int) Strings { return Strings{all: m, num: uint32(num), next: m.from} }
+
+// Texts goes through one string of each of the messages of a repeated field,
+// and looks at nothing else in them.
+func (m Message) Texts(num, str int) Strings {
+	return Strings{all: m, num: uint32(num), next: m.from, inner: str}
+}
+
+// Strings is where a loop over strings stands.
+type Strings struct {
+	Text  string // the one that Next moved to
+	all   Message
+	num   uint32
+	next  int
+	inner int // the string's field in a message, 0 for a string itself
+}
+
+// Next moves to the next string, and is false when there is none.
+func (i *Strings) Next() bool {
+	body, ok := i.all.advance(&i.next, i.num)
+	if ok && i.inner != 0 {
+		body = i.all.fault.pick(body, uint32(i.inner))
 	}
-	if f.tag&7 != wireBytes {
-		m.fault.mark(ErrWireType)
-		return nil, false
+	i.Text = text(body)
+	return ok
+}
+
+// advance moves next past the next field with a number, and is that field.
+func (m *Message) advance(next *int, num uint32) ([]byte, bool) {
+	for *next < m.to {
+		f := m.fault.fields[*next]
+		*next++
+		if f.tag>>3 != num {
+			continue
+		}
+		if f.tag&7 != wireBytes {
+			m.fault.mark(ErrWireType)
+			return nil, false
+		}
+		return m.data[f.a:f.b], true
 	}
-	return m.data[f.a:f.b], true
+	return nil, false
+}
+
+// pick is one bytes field of a message that nothing else is read of.
+func (f *Fault) pick(data []byte, num uint32) []byte {
+	before := len(f.fields)
+	m := f.message(data)
+	body := m.Bytes(int(num))
+	f.fields = f.fields[:before]
+	return body
 }
 
 // A map is a repeated message of a key and a value.
@@ -295,7 +349,7 @@ const (
 // come twice: the last counts, and Writer.Map sees to it.
 func (m Message) Map(num int) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for e := range m.Each(num) {
+		for e := m.Each(num); e.Next(); {
 			key := e.Str(mapKey)
 			if !utf8.ValidString(key) {
 				// What it is replaced by might be another key.
@@ -310,9 +364,9 @@ func (m Message) Map(num int) iter.Seq2[string, string] {
 
 // Key is the value at key of a map of strings, and whether there is one.
 func (m Message) Key(num int, key string) (value string, ok bool) {
-	for k, v := range m.Map(num) {
-		if k == key {
-			value, ok = v, true
+	for e := m.Each(num); e.Next(); {
+		if e.Str(mapKey) == key {
+			value, ok = e.Str(mapValue), true
 		}
 	}
 	return value, ok
@@ -336,7 +390,7 @@ func (m Message) Quantity(num int, key string) Quantity {
 func (m Message) QuantityText(num int, key string) string {
 	const quantityString = 1
 	var last string
-	for e := range m.Each(num) {
+	for e := m.Each(num); e.Next(); {
 		if e.Str(mapKey) == key {
 			last = e.Sub(mapValue).Str(quantityString)
 		}

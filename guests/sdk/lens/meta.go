@@ -52,9 +52,9 @@ func (m Meta) Annotation(key string) (string, bool) { return m.Key(MetaAnnotatio
 // Owner is the owner reference marked as the controller, and whether there is
 // one. An owner without that mark does not manage the object.
 func (m Meta) Owner() (owner Message, ok bool) {
-	for o := range m.Each(MetaOwnerReferences) {
+	for o := m.Each(MetaOwnerReferences); o.Next(); {
 		if o.Bool(OwnerController) {
-			return o, true
+			return o.Message, true
 		}
 	}
 	return Message{}, false

@@ -1,7 +1,5 @@
 package lens
 
-import "iter"
-
 // The fields of a corev1.PodSpec and of a container in it that more than one
 // kind of workload is read for. They are the same in a pod and in a template.
 const (
@@ -18,16 +16,3 @@ const (
 
 // TemplateSpec is the pod spec of a corev1.PodTemplateSpec.
 const TemplateSpec = 2
-
-// Images is the images of m, a pod spec: init containers, then containers.
-func (m Message) Images() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, field := range [...]int{PodInitContainers, PodContainers} {
-			for c := range m.Each(field) {
-				if !yield(c.Str(ContainerImage)) {
-					return
-				}
-			}
-		}
-	}
-}
