@@ -154,9 +154,11 @@ func ended(terminated lens.Message) string {
 // isSidecar says whether an init container goes on beside the others.
 func isSidecar(spec lens.Message, name string) bool {
 	sidecar := false
-	for c := spec.Each(lens.PodInitContainers); c.Next(); {
-		if c.Str(lens.ContainerName) == name {
-			sidecar = c.Str(lens.ContainerRestartPolicy) == "Always"
+	names := spec.Texts(lens.PodInitContainers, lens.ContainerName)
+	policies := spec.Texts(lens.PodInitContainers, lens.ContainerRestartPolicy)
+	for names.Next() && policies.Next() {
+		if names.Text == name {
+			sidecar = policies.Text == "Always"
 		}
 	}
 	return sidecar

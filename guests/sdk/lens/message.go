@@ -87,68 +87,69 @@ func (m Message) Err() error {
 }
 
 // message notes where the fields of a message are. Every field is decoded once,
-// here, in one loop over local variables: it is where a guest spends its time.
+// here: it is where a guest spends its time. What most fields are, a small
+// number and a short string or message, it does by itself.
 func (f *Fault) message(data []byte) Message {
 	m := Message{data: data, from: len(f.fields), fault: f}
 	fields := f.fields
 	for pos := 0; pos < len(data); {
 		tag := uint64(data[pos])
-		pos++
-		// What most fields are: a small number, and a short string or message.
-		if tag&7 == wireBytes && tag-8 < 0x78 && pos < len(data) {
-			if n := int(data[pos]); n < 0x80 && n < len(data)-pos {
-				pos += n + 1
+		if tag&7 == wireBytes && tag-8 < 0x78 && pos+1 < len(data) {
+			if n := int(data[pos+1]); n < 0x80 && n < len(data)-pos-1 {
+				pos += n + 2
 				fields = append(fields, field{uint32(tag), uint32(pos - n), uint32(pos)})
 				continue
 			}
 		}
-		if tag >= 0x80 {
-			if tag, pos = varint(data, pos-1, f); pos < 0 {
-				break
-			}
-		}
-		if tag>>3 == 0 || tag > 1<<32-1 {
-			f.mark(ErrTag)
+		next, end := f.field(data, pos)
+		if end < 0 {
 			break
 		}
-		next := field{tag: uint32(tag)}
-		if wire := tag & 7; wire == wireBytes || wire == wireVarint {
-			var n uint64
-			if pos < len(data) && data[pos] < 0x80 {
-				n = uint64(data[pos])
-				pos++
-			} else if n, pos = varint(data, pos, f); pos < 0 {
-				break
-			}
-			if wire == wireVarint {
-				next.a, next.b = uint32(n), uint32(n>>32)
-			} else {
-				if n > uint64(len(data)-pos) {
-					f.mark(ErrTruncated)
-					break
-				}
-				next.a = uint32(pos)
-				pos += int(n)
-				next.b = uint32(pos)
-			}
-		} else if wire == wireFixed64 || wire == wireFixed32 {
-			width := 8
-			if wire == wireFixed32 {
-				width = 4
-			}
-			if width > len(data)-pos {
-				f.mark(ErrTruncated)
-				break
-			}
-			pos += width
-		} else { // groups, which Kubernetes never had, and the two unassigned
-			f.mark(ErrTag)
-			break
-		}
-		fields = append(fields, next)
+		fields, pos = append(fields, next), end
 	}
 	f.fields, m.to = fields, len(fields)
 	return m
+}
+
+// field decodes any field at pos, and answers where it ends, or -1 for a fault.
+func (f *Fault) field(data []byte, pos int) (field, int) {
+	tag, pos := varint(data, pos, f)
+	if pos < 0 {
+		return field{}, -1
+	}
+	if tag>>3 == 0 || tag > 1<<32-1 {
+		f.mark(ErrTag)
+		return field{}, -1
+	}
+	width := 0
+	switch tag & 7 {
+	case wireVarint:
+		n, end := varint(data, pos, f)
+		return field{uint32(tag), uint32(n), uint32(n >> 32)}, end
+	case wireBytes:
+		n, start := varint(data, pos, f)
+		if start < 0 {
+			return field{}, -1
+		}
+		if n > uint64(len(data)-start) {
+			f.mark(ErrTruncated)
+			return field{}, -1
+		}
+		end := start + int(n)
+		return field{uint32(tag), uint32(start), uint32(end)}, end
+	case wireFixed64:
+		width = 8
+	case wireFixed32:
+		width = 4
+	default: // groups, which Kubernetes never had, and the two unassigned
+		f.mark(ErrTag)
+		return field{}, -1
+	}
+	if width > len(data)-pos {
+		f.mark(ErrTruncated)
+		return field{}, -1
+	}
+	return field{tag: uint32(tag)}, pos + width
 }
 
 // varint reads one at pos, and answers where it ends, or -1 for a fault.
@@ -330,13 +331,36 @@ func (m *Message) advance(next *int, num uint32) ([]byte, bool) {
 	return nil, false
 }
 
-// pick is one bytes field of a message that nothing else is read of.
+// pick is one bytes field of a message that little else is read of: it passes
+// over the other fields without noting where they are.
 func (f *Fault) pick(data []byte, num uint32) []byte {
-	before := len(f.fields)
-	m := f.message(data)
-	body := m.Bytes(int(num))
-	f.fields = f.fields[:before]
-	return body
+	want := uint64(num<<3 | wireBytes)
+	var last []byte
+	for pos := 0; pos < len(data); {
+		tag := uint64(data[pos])
+		if tag&7 == wireBytes && tag-8 < 0x78 && pos+1 < len(data) {
+			if n := int(data[pos+1]); n < 0x80 && n < len(data)-pos-1 {
+				if tag == want {
+					last = data[pos+2 : pos+2+n]
+				}
+				pos += n + 2
+				continue
+			}
+		}
+		next, end := f.field(data, pos)
+		if end < 0 {
+			return nil
+		}
+		if next.tag>>3 == num {
+			if next.tag&7 != wireBytes {
+				f.mark(ErrWireType)
+				return nil
+			}
+			last = data[next.a:next.b]
+		}
+		pos = end
+	}
+	return last
 }
 
 // A map is a repeated message of a key and a value.
@@ -364,9 +388,10 @@ func (m Message) Map(num int) iter.Seq2[string, string] {
 
 // Key is the value at key of a map of strings, and whether there is one.
 func (m Message) Key(num int, key string) (value string, ok bool) {
-	for e := m.Each(num); e.Next(); {
-		if e.Str(mapKey) == key {
-			value, ok = e.Str(mapValue), true
+	for e := m.Strs(num); e.Next(); {
+		entry := unsafe.Slice(unsafe.StringData(e.Text), len(e.Text))
+		if text(m.fault.pick(entry, mapKey)) == key {
+			value, ok = text(m.fault.pick(entry, mapValue)), true
 		}
 	}
 	return value, ok
