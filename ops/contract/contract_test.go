@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/oapi-codegen/runtime" // what a generated client imports
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
 
