@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -41,7 +42,9 @@ type run struct {
 	call     *call      // nil while a guest warms up
 	rehearse *rehearsal // set while a guest warms up
 	meter    *meter
-	crash    []byte // what it wrote to standard output and error, up to maxCrash
+	instance *instance
+	over     atomic.Bool // the context has ended
+	crash    []byte      // what it wrote to standard output and error, up to maxCrash
 }
 
 // maxCrash bounds what is kept of a guest's last words.
@@ -90,6 +93,7 @@ func bind(f function) api.GoModuleFunc {
 		if r == nil {
 			panic(errNoRun)
 		}
+		r.pause()
 		var a [3]uint32
 		for i := range f.params {
 			a[i] = uint32(stack[i])
@@ -104,6 +108,20 @@ func bind(f function) api.GoModuleFunc {
 		stack[0] = uint64(uint32(res))
 	}
 }
+
+// pause is what happens each time the guest asks the host for something: it ends
+// there if its call has, and gets fuel for a further stretch.
+func (r *run) pause() {
+	if r.over.Load() {
+		panic(errOver)
+	}
+	if r.instance != nil {
+		r.instance.refuel()
+	}
+}
+
+// errOver is a guest stopped because the context of its run has ended.
+var errOver = errors.New("the call is over")
 
 // refuse stops the guest that is calling.
 func refuse(r *registry.Refusal) {

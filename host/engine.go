@@ -24,8 +24,8 @@ const compileWorkers = 2
 // maxTable bounds each table of a guest, in elements.
 const maxTable = 1 << 16
 
-// startFuel is what a guest may burn while it starts.
-const startFuel = 2_000_000_000
+// startFuel is what a start function may burn, and then _initialize.
+const startFuel = stretch
 
 // engine is the WASM runtime that all modules share.
 type engine struct {
@@ -308,7 +308,3 @@ func firstLine(b []byte) string {
 	line, _, _ := strings.Cut(string(b), "\n")
 	return line
 }
-
-// halted is the fuel, as a signed number, of an instance that must stop: so low that no item's
-// allowance makes it positive again.
-const halted uint64 = 3 << 62

@@ -130,6 +130,17 @@ func (l *ledger) discards(why Discard) int {
 	return l.discarded[why]
 }
 
+// tally is what a ledger counts beside discards.
+type tally struct {
+	restored, blocks, equal, different, high int
+}
+
+func (l *ledger) tally() tally {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return tally{l.restored, l.blocks, l.verified[0], l.verified[1], l.high}
+}
+
 // eventually waits for what happens off the path of a call.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"hash/maphash"
-	"sync"
-	"time"
 
 	"github.com/tetratelabs/wazero/api"
 )
@@ -19,76 +17,58 @@ type instance struct {
 	fuel    api.MutableGlobal
 	globals []api.MutableGlobal
 
-	// mu orders the writes of fuel that come from Go. The guest's own code lowers
-	// the counter without it: see halt.
-	mu      sync.Mutex
-	current *run  // nil between runs
-	given   int64 // fuel of the current run, so far
-	halted  bool
+	// Of the run at hand; only its goroutine uses them.
+	given  int64 // fuel allowed so far
+	budget int64 // of that, not yet in the counter
 }
+
+// stretch is the most fuel a guest gets at once. Compiled code cannot be
+// interrupted: while it runs without asking the host for anything, the garbage
+// collector waits for it and everybody waits for the collector, and a deadline
+// goes unnoticed. A stretch bounds that, to some 50 ms. At each host call the
+// counter is filled up from the call's budget.
+const stretch = 100_000_000
 
 // maxFuel keeps the sum of allowances from overflowing.
 const maxFuel = 1 << 60
 
-// invoke runs f and gives the fuel it used. It returns once f has: when the
-// run's context ends, f is stopped by its fuel.
+// invoke runs f and gives the fuel it used. When the run's context ends, f ends
+// at its next host call, or with its stretch of fuel.
 func (i *instance) invoke(r *run, f api.Function, fuel int64, stack []uint64) (used int64, err error) {
-	i.mu.Lock()
-	i.current, i.given, i.halted = r, min(fuel, maxFuel), false
-	i.fuel.Set(uint64(i.given))
-	i.mu.Unlock()
-	r.meter.addFuel = i.addFuel
-
-	stop := context.AfterFunc(r.Context, func() { i.halt(r) })
+	i.given, i.budget = 0, 0
+	i.fuel.Set(0)
+	i.addFuel(fuel)
+	i.refuel()
+	r.instance, r.meter.addFuel = i, i.addFuel
+	stop := context.AfterFunc(r.Context, func() { r.over.Store(true) })
 	err = f.CallWithStack(r, stack)
 	stop()
-
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.current = nil
-	left := int64(i.fuel.Get())
-	if i.halted {
-		return i.given, err
-	}
-	return i.given - left, err
+	return i.given - i.budget - int64(i.fuel.Get()), err
 }
 
+// addFuel adds to the run's budget, or burns what is in the counter.
 func (i *instance) addFuel(n int64) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.halted || n > 0 && i.given > maxFuel {
+	if n < 0 {
+		i.fuel.Set(i.fuel.Get() + uint64(n))
 		return
 	}
-	if n > 0 {
-		n = min(n, maxFuel)
-		i.given += n
-	}
-	i.fuel.Set(i.fuel.Get() + uint64(n))
+	n = min(n, maxFuel-i.given)
+	i.given += n
+	i.budget += n
 }
 
-// halt takes all fuel from the instance while r runs on it, until r has ended.
-//
-// The guest lowers the counter with a load, a subtraction and a store that know
-// nothing of this goroutine, and a store of its own can undo one of ours. So it
-// is repeated: the guest would have to be between its load and its store each
-// time. An aligned store of 64 bits is atomic on every machine that wazero
-// compiles for. Closing the module instead would free the memory under the
-// guest.
-func (i *instance) halt(r *run) {
-	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
-		i.mu.Lock()
-		if i.current != r {
-			i.mu.Unlock()
-			return
-		}
-		i.halted = true
-		i.fuel.Set(halted)
-		i.mu.Unlock()
-		time.Sleep(pause)
+// refuel fills the counter up for a further stretch.
+func (i *instance) refuel() {
+	left := int64(i.fuel.Get())
+	if left > stretch/2 || i.budget == 0 {
+		return
 	}
+	n := min(stretch-left, i.budget)
+	i.budget -= n
+	i.fuel.Set(uint64(left + n))
 }
 
-// exhausted tells, after a run, whether it used up its fuel.
+// exhausted tells, after a run, whether it used up its fuel, or its stretch.
 func (i *instance) exhausted() bool { return int64(i.fuel.Get()) < 0 }
 
 func (i *instance) close() error { return i.module.Close(context.Background()) }

@@ -100,9 +100,6 @@ func (h *Host) call(ctx context.Context, op *Op, in *Call) *registry.Refusal {
 		return refused
 	}
 	why = ""
-	if i.halted {
-		why = Late
-	}
 	return c.outcome(int32(uint32(ret[0])))
 }
 
@@ -133,7 +130,7 @@ func (h *Host) fault(r *run, i *instance, err error) (*registry.Refusal, Discard
 	switch {
 	case errors.As(err, &refused):
 		return refused, Stopped
-	case i.halted || r.Err() != nil:
+	case errors.Is(err, errOver):
 		return ending(r), Late
 	case errors.Is(err, errExited):
 		h.last(r, err)

@@ -14,7 +14,7 @@ func (c PoolConfig) withDefaults() PoolConfig {
 			*v = to
 		}
 	}
-	def(&c.Floor, 1)
+	def(&c.Floor, 2)
 	def(&c.Ceiling, 64)
 	def(&c.Waiting, 256)
 	if c.Wait == 0 {
@@ -37,6 +37,7 @@ type instances struct {
 	long    int         // of those, running ops that wait by design
 	low     int         // the fewest idle since the last trim
 	making  bool        // one is being made ahead of need
+	clean   int         // being restored: ready in a moment
 	waiting []*waiter   // first come first
 	closed  bool
 	drained chan struct{} // closed when closed and nothing is live
@@ -107,7 +108,8 @@ func (l *instances) take(ctx context.Context) (*instance, error) {
 		l.mu.Unlock()
 		return nil, overloaded()
 	}
-	if l.live < l.config.Ceiling {
+	// One that is being restored comes sooner than one that has to be made.
+	if l.live < l.config.Ceiling && l.clean <= len(l.waiting) {
 		l.live++
 		l.report()
 		l.mu.Unlock()
@@ -171,15 +173,24 @@ func (l *instances) make() (*instance, error) {
 // put takes back an instance after a call: at once if why says that it is to be
 // thrown away, else after it is restored, which no caller waits for.
 func (l *instances) put(i *instance, long bool, why Discard) {
+	l.mu.Lock()
 	if long {
-		l.mu.Lock()
 		l.long--
-		l.mu.Unlock()
 	}
+	if why == "" {
+		l.clean++
+	}
+	l.mu.Unlock()
 	go func() {
-		if why == "" {
-			why = l.clean(i)
+		restoring := why == ""
+		if restoring {
+			why = l.restore(i)
 		}
+		l.mu.Lock()
+		if restoring {
+			l.clean--
+		}
+		l.mu.Unlock()
 		if why != "" {
 			l.discard(i, why)
 			return
@@ -188,8 +199,8 @@ func (l *instances) put(i *instance, long bool, why Discard) {
 	}()
 }
 
-// clean restores an instance, or says why it cannot serve again.
-func (l *instances) clean(i *instance) Discard {
+// restore restores an instance, or says why it cannot serve again.
+func (l *instances) restore(i *instance) Discard {
 	if i.program.snapshot == nil {
 		return Spent
 	}
@@ -264,10 +275,10 @@ func (l *instances) drop() {
 	l.report()
 }
 
-// ahead starts to make an instance where fewer than the floor are ready, or where
-// somebody waits for one. The lock is held.
+// ahead starts to make an instance where fewer than the floor are ready, or about
+// to be, beside those that are waited for. The lock is held.
 func (l *instances) ahead() {
-	if l.closed || l.making || l.live >= l.config.Ceiling || len(l.idle) >= l.config.Floor && len(l.waiting) == 0 {
+	if l.closed || l.making || l.live >= l.config.Ceiling || len(l.idle)+l.clean >= l.config.Floor+len(l.waiting) {
 		return
 	}
 	l.making = true

@@ -98,12 +98,12 @@ func TestNoTenantSeesAnother(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "all restored", func() bool { return s.seen.verified[0] >= calls })
-	if s.seen.verified[1] != 0 {
-		t.Errorf("%d instances differed after a restore", s.seen.verified[1])
+	eventually(t, "all restored", func() bool { return s.seen.tally().equal >= calls })
+	if s.seen.tally().different != 0 {
+		t.Errorf("%d instances differed after a restore", s.seen.tally().different)
 	}
-	if s.seen.blocks < calls/2*60 {
-		t.Errorf("%d blocks restored in %d calls: the guest dirtied less than it should", s.seen.blocks, calls)
+	if s.seen.tally().blocks < calls/2*60 {
+		t.Errorf("%d blocks restored in %d calls: the guest dirtied less than it should", s.seen.tally().blocks, calls)
 	}
 }
 

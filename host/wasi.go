@@ -124,6 +124,7 @@ func provideWASI(ctx context.Context, rt wazero.Runtime) error {
 			if r == nil {
 				panic(errNoRun)
 			}
+			r.pause()
 			errno := f.run(r, mod.Memory(), stack)
 			if !f.void {
 				stack[0] = uint64(errno)

@@ -1,6 +1,10 @@
 package rewrite
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
 
 // maxGap is the largest run of zeroes put between two data segments to make them
 // one. A segment costs the runtime an evaluation and an allocation at every
@@ -41,25 +45,28 @@ func (m *module) readData(r *reader) {
 }
 
 // merged gives the module's data segments, joined where that changes nothing:
-// no code names a segment, all are placed, in the order of their addresses, and
-// inside the memory's first pages. (Instantiation writes them one by one and
-// stops at the first that does not fit, so one that might not stays as it is.)
+// no code names a segment, all are placed inside the memory's first pages, and
+// none overlaps another, so that their order is of no account. (Instantiation
+// writes them one by one and stops at the first that does not fit, so one that
+// might not stays as it is.)
 func (m *module) merged() []segment {
 	if m.segUse || len(m.memories) != 1 {
 		return m.data
 	}
+	sorted := slices.Clone(m.data)
+	slices.SortStableFunc(sorted, func(a, b segment) int { return cmp.Compare(a.offset, b.offset) })
 	size := uint64(m.memories[0].min) << 16
 	var end uint64
-	for _, s := range m.data {
-		if !s.placed || uint64(s.offset) < end {
+	for _, s := range sorted {
+		if !s.placed || uint64(s.offset) < end && len(s.init) > 0 {
 			return m.data
 		}
-		if end = uint64(s.offset) + uint64(len(s.init)); end > size {
+		if end = max(end, uint64(s.offset)+uint64(len(s.init))); end > size {
 			return m.data
 		}
 	}
 	var out []segment
-	for _, s := range m.data {
+	for _, s := range sorted {
 		if len(s.init) == 0 {
 			continue
 		}

@@ -247,6 +247,21 @@ func corpus() map[string][]byte {
 		m.Data(65535, "xy")
 		f(m, "", "")
 	})
+	add("data in disorder", func(m *w.Module) {
+		m.Memory(1, -1)
+		m.Data(100, "second")
+		m.Data(10, "first")
+		m.Data(106, "")
+		m.Data(400, "last")
+		m.Data(106, "third")
+		f(m, "", "")
+	})
+	add("data that overlaps in disorder", func(m *w.Module) {
+		m.Memory(1, -1)
+		m.Data(100, "second")
+		m.Data(98, "first")
+		f(m, "", "")
+	})
 	add("elements past the end", func(m *w.Module) {
 		m.Table('a', 1)
 		m.Elements(1, 0)

@@ -353,7 +353,7 @@ func TestDataMerge(t *testing.T) {
 		"far":         {func(m *w.Module) { m.Data(0, "ab"); m.Data(1000, "c") }, 2},
 		"empty":       {func(m *w.Module) { m.Data(0, "ab"); m.Data(1000, ""); m.Data(1001, "x") }, 2},
 		"overlapping": {func(m *w.Module) { m.Data(0, "abcd"); m.Data(2, "x") }, 2},
-		"disordered":  {func(m *w.Module) { m.Data(10, "abcd"); m.Data(2, "x") }, 2},
+		"disordered":  {func(m *w.Module) { m.Data(10, "abcd"); m.Data(2, "x") }, 1},
 		"outside":     {func(m *w.Module) { m.Data(0, "a"); m.Data(1, "b"); m.Data(1<<16, "x") }, 3},
 		"named": {func(m *w.Module) {
 			m.PassiveData("x")
