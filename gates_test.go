@@ -39,7 +39,7 @@ func examined(t *testing.T, n int, what string) {
 	t.Logf("examined %d %s", n, what)
 }
 
-// goList runs go list and gives its lines.
+// goList runs go list and gives its lines, one for each package.
 func goList(t *testing.T, args ...string) []string {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
@@ -48,7 +48,7 @@ func goList(t *testing.T, args ...string) []string {
 	if err != nil {
 		t.Fatalf("go list %s: %v", strings.Join(args, " "), err)
 	}
-	return strings.Fields(string(out))
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
 // foreign is the packages that a package links and that are neither the standard
