@@ -141,6 +141,7 @@ func TestOneRoomOneImport(t *testing.T) {
 		}
 		for _, path := range strings.Split(strings.TrimSuffix(parts[2], ","), ",") {
 			n++
+			path, _, _ = strings.Cut(path, " ") // a package that does not build has more to say
 			for prefix, rooms := range only {
 				if strings.HasPrefix(path, prefix) && !slices.ContainsFunc(rooms, func(r string) bool { return room == r || r != "" && strings.HasPrefix(room, r+"/") }) {
 					t.Errorf("%s imports %s", parts[0], path)
