@@ -171,13 +171,16 @@ func inputs(dir string) (string, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintln(h, revision, runtime.Version(), filepath.Base(dir))
-	lines := strings.Fields(string(out))
-	for i := 0; i+1 < len(lines); i += 2 {
-		source, err := os.ReadFile(lines[i+1])
+	for line := range strings.Lines(string(out)) {
+		name, path, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok {
+			continue
+		}
+		source, err := os.ReadFile(path)
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(h, "%s %x\n", lines[i], sha256.Sum256(source))
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(source))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

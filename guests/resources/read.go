@@ -31,7 +31,9 @@ func list(c *sdk.Call) error {
 	return c.Answer(func(w *sdk.Writer) { w.Str("version", s.Trailer().Get("version").Str()) })
 }
 
-// get answers one custom resource, as the list does.
+// get answers one custom resource, as the list does: its labels, its spec and its
+// status as they stand. One that is not there is a 404, not_found; a kind that
+// the cluster does not have is a 404, kind_not_available.
 //
 // Example: {"cluster": "prod", "kind": "App", "namespace": "web", "name": "shop"}
 //

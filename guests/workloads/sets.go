@@ -21,7 +21,9 @@ import (
 //k8s:grant list apps/v1/deployments
 func listDeployments(c *sdk.Call) error { return c.List(c.Selected("apps/v1/deployments"), deployment) }
 
-// getDeployment answers one deployment, as the list does.
+// getDeployment answers one deployment, as the list does: how many pods it wants,
+// how many are ready, and how many are of its current template. One that is not
+// there is a 404.
 //
 // Example: {"cluster": "prod", "namespace": "web", "name": "shop"}
 //

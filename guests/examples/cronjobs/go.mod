@@ -1,0 +1,7 @@
+module example.com/cronjobs
+
+go 1.26.0
+
+require github.com/hanzoai/k8s v0.0.0
+
+replace github.com/hanzoai/k8s => ../../..
