@@ -30,8 +30,11 @@ type source struct {
 
 // Lift reads a guest's manifest out of its source, all but the imports.
 func Lift(dir string) (*manifest.Manifest, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
 	s := &source{dir: dir, fset: token.NewFileSet(), packages: map[string]*schemas{}, handlers: map[string]string{}}
-	var err error
 	if s.files, err = parse(s.fset, dir); err != nil {
 		return nil, err
 	}
