@@ -1,57 +1,66 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-const hash = "d1b2a59fbea7e20077af9f91b27e95e865061b270be03ff539ab3b73587882e8"
+// digest is a made-up digest, another one for each name: a cluster's objects
+// hold much that does not compress.
+func digest(name string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(name))) }
 
 func ref[T any](v T) *T { return &v }
 
 func namespaceName(i int) string { return fmt.Sprintf("bench-%02d", i) }
 
-// pod is one pod of a service with a sidecar and a migration, as a deployment
+func uid(name string) string {
+	d := digest(name)
+	return d[:8] + "-" + d[8:12] + "-" + d[12:16] + "-" + d[16:20] + "-" + d[20:32]
+}
+
+// pod is one pod of a service with a migration, as a deployment
 // makes them: environment, probes, volumes, and the statuses a kubelet writes.
 // One in ten crashes.
 func pod(namespace string, i int) *corev1.Pod {
 	app := fmt.Sprintf("web-%d", i%4)
-	name := fmt.Sprintf("%s-6d4b75cb6d-%05d", app, i)
+	name := fmt.Sprintf("%s-6d4b75cb6d-%s", app, digest(fmt.Sprint(namespace, i))[:5])
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name,
 			Labels: map[string]string{
-				"app": app, "pod-template-hash": "6d4b75cb6d", "team": "payments", "app.kubernetes.io/part-of": "shop",
+				"app": app, "pod-template-hash": digest(app)[:10], "team": "payments", "app.kubernetes.io/part-of": "shop",
 			},
-			Annotations: map[string]string{"prometheus.io/scrape": "true", "checksum/config": hash},
+			Annotations: map[string]string{"checksum/config": digest(namespace + app)},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-6d4b75cb6d", UID: "0b7c5f1e-2f6d-4b0a-9d4e-3f1f6a3f9b11",
+				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-6d4b75cb6d", UID: types.UID(uid(namespace + app)),
 				Controller: ref(true), BlockOwnerDeletion: ref(true),
 			}},
 		},
 		Spec:   template(app),
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, HostIP: "10.64.0.7", PodIP: "10.65.3.9", QOSClass: corev1.PodQOSBurstable},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, HostIP: fmt.Sprintf("10.64.0.%d", i%100), PodIP: fmt.Sprintf("10.65.%d.%d", i%50, i%250), QOSClass: corev1.PodQOSBurstable},
 	}
 	p.Spec.NodeName = fmt.Sprintf("node-%03d", i%100)
-	started := metav1.Unix(1767366245, 0)
+	started := metav1.Unix(1767366245+int64(i)*977, 0)
 	p.Status.StartTime = &started
-	for _, kind := range []corev1.PodConditionType{"PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"} {
+	for _, kind := range []corev1.PodConditionType{"Initialized", "Ready", "ContainersReady", "PodScheduled"} {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: "True", LastTransitionTime: started})
 	}
 	status := func(c corev1.Container, state corev1.ContainerState) corev1.ContainerStatus {
 		return corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, ImageID: c.Image + "@sha256:" + hash, ContainerID: "containerd://" + hash,
+			Name: c.Name, Image: c.Image, ImageID: c.Image + "@sha256:" + digest(c.Image), ContainerID: "containerd://" + digest(namespace+name+c.Name),
 			Ready: state.Waiting == nil, Started: ref(state.Running != nil), State: state,
 		}
 	}
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{status(p.Spec.InitContainers[0], corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: started, FinishedAt: started, ContainerID: "containerd://" + hash},
+		Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: started, FinishedAt: started, ContainerID: "containerd://" + digest(namespace+name+"migrate")},
 	})}
 	for _, c := range p.Spec.Containers {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses,
@@ -72,12 +81,11 @@ func template(app string) corev1.PodSpec {
 			Name: name, Image: registry + image, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: "TCP"}},
 			Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("128Mi")},
-				Limits:   corev1.ResourceList{"memory": resource.MustParse("512Mi")},
 			},
-			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/etc/" + name, ReadOnly: true}, {Name: "data", MountPath: "/var/lib/" + name}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/var/lib/" + name}},
 		}
 		for i := range settings {
-			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_NUMBER_%d", i), Value: "some value of a usual length"})
+			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_NUMBER_%d", i), Value: "value " + digest(app + name + fmt.Sprint(i))[:22]})
 		}
 		c.Env = append(c.Env, corev1.EnvVar{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: "password",
@@ -90,16 +98,16 @@ func template(app string) corev1.PodSpec {
 			PeriodSeconds: 10, TimeoutSeconds: 2, FailureThreshold: 3,
 		}
 	}
-	web := container("web", "web:v1.2.3", 5)
+	web := container("web", "web:v1.2.3", 2)
 	web.ReadinessProbe, web.LivenessProbe = probe("/ready"), probe("/live")
 	return corev1.PodSpec{
-		InitContainers: []corev1.Container{container("migrate", "migrate:v1.2.3", 1)},
-		Containers:     []corev1.Container{web, container("proxy", "proxy:v2.0.1", 2)},
+		InitContainers: []corev1.Container{{Name: "migrate", Image: registry + "migrate:v1.2.3"}},
+		Containers:     []corev1.Container{web},
 		Volumes: []corev1.Volume{
 			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: app}}}},
 			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: app + "-data"}}},
 		},
-		ServiceAccountName: "default",
+		ServiceAccountName: "default", AutomountServiceAccountToken: ref(false),
 	}
 }
 

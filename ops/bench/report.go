@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -27,10 +26,11 @@ type report struct {
 	peaks map[string][]float64
 
 	cold, warm, idleCold, idle []float64
-	restore                    float64
+	restore                    float64   // seconds
+	added, native              []float64 // us
+	fuelCost                   []float64 // percent
+	perPod                     []float64 // us
 }
-
-func (r *report) sandbox(ctx context.Context, cache string) error { return nil }
 
 // spread is a median, and how far from it the rounds went.
 type spread struct{ median, min, max float64 }
@@ -154,12 +154,15 @@ func (r *report) targets() {
 	line("wall time, all pods, against the raw fetch alone", r.ratio(all, 1, 0, "raw"), 1.05, true, "")
 	line("calls/s, one namespace, 64 callers, against the proxy", r.ratio(one, 64, 2, "proxy"), 1.2, false, "")
 	line("calls/s, one deployment, 64 callers, against the proxy", r.ratio(single, 64, 2, "proxy"), 0.9, false, "")
+	line("added p50 of the sandbox, one object", spreadOf(r.added).median, 25, true, " us")
 	line("restore, per call", 1e6*r.restore, 100, true, " us")
+	line("fuel, on the lens", spreadOf(r.fuelCost).median, 8, true, " %")
 	line("ready with a warm compile cache", spreadOf(r.warm).median, 1, true, " s")
 	line("ready from nothing", spreadOf(r.cold).median, 6, true, " s")
 	line("idle memory (RSS), all modules loaded", spreadOf(r.idle).median/1e6, 150, true, " MB")
 	line("  the same after compiling from nothing", spreadOf(r.idleCold).median/1e6, 150, true, " MB")
 	w.Flush()
+	fmt.Fprintf(r.out, "\nthe native call of the sandbox's row takes %.0f us; the guest alone takes %.2f us for a pod\n", spreadOf(r.native).median, spreadOf(r.perPod).median)
 }
 
 func abs(x float64) float64 {

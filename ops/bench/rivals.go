@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,17 +38,18 @@ type rival struct {
 	make func(*rest.Config) (http.Handler, error)
 }
 
-const protobuf = "application/vnd.kubernetes.protobuf"
+const protobufType = "application/vnd.kubernetes.protobuf"
 
 var rivals = []rival{
 	{"json", "client-go typed, JSON", typed(func(c *rest.Config) { c.ContentType = "application/json" })},
-	{"protobuf", "client-go typed, protobuf", typed(func(c *rest.Config) { c.ContentType = protobuf })},
+	{"protobuf", "client-go typed, protobuf", typed(func(c *rest.Config) { c.ContentType = protobufType })},
 	{"protobuf-plain", "client-go typed, protobuf, no gzip", typed(func(c *rest.Config) {
-		c.ContentType = protobuf
+		c.ContentType = protobufType
 		c.DisableCompression = true
 	})},
 	{"proxy", "authenticated reverse proxy", newProxy},
-	{"raw", "raw fetch alone, dropped", newRaw},
+	{"raw", "raw fetch alone, dropped", newRaw(0)},
+	{"raw-pages", "raw fetch alone, in pages of 500", newRaw(500)},
 }
 
 // serveRival runs one rival until its parent ends it, and tells its address on
@@ -252,51 +254,99 @@ func newProxy(config *rest.Config) (http.Handler, error) {
 	}, nil
 }
 
-// raw fetches what the service has to fetch, and drops it.
+// raw fetches what the service has to fetch, and drops it: whole, or a page of
+// so many objects at a time.
 type raw struct {
 	transport http.RoundTripper
 	base      *url.URL
+	page      int
 }
 
-func newRaw(config *rest.Config) (http.Handler, error) {
-	transport, at, err := newTransport(config)
-	if err != nil {
-		return nil, err
+func newRaw(page int) func(*rest.Config) (http.Handler, error) {
+	return func(config *rest.Config) (http.Handler, error) {
+		transport, at, err := newTransport(config)
+		if err != nil {
+			return nil, err
+		}
+		return answering(&raw{transport, at, page}), nil
 	}
-	return answering(&raw{transport, at}), nil
 }
 
+// fetch fetches each path to its end, and answers how many bytes there were.
 func (f *raw) fetch(ctx context.Context, accept string, paths ...string) (any, error) {
-	total := int64(0)
+	var total int64
 	for _, path := range paths {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.base.String()+path, nil)
-		if err != nil {
-			return nil, err
+		for next := ""; ; {
+			n, token, err := f.one(ctx, accept, path, next)
+			if err != nil {
+				return nil, err
+			}
+			if total += n; token == "" {
+				break
+			}
+			next = token
 		}
-		request.Header.Set("Accept", accept)
-		answer, err := f.transport.RoundTrip(request)
-		if err != nil {
-			return nil, err
-		}
-		n, err := io.Copy(io.Discard, answer.Body)
-		answer.Body.Close()
-		if err == nil && answer.StatusCode != http.StatusOK {
-			err = fmt.Errorf("%s: %d", path, answer.StatusCode)
-		}
-		if err != nil {
-			return nil, err
-		}
-		total += n
 	}
 	return strconv.AppendInt(nil, total, 10), nil
 }
 
+// continuation begins every continue token, in protobuf and in JSON: it is a JSON
+// object in base64. None is longer than maxContinuation.
+const (
+	continuation    = "eyJ2IjoibWV0YS5rOHMuaW8"
+	maxContinuation = 2 << 10
+)
+
+func (f *raw) one(ctx context.Context, accept, path, next string) (n int64, token string, err error) {
+	query := url.Values{}
+	if f.page > 0 {
+		query.Set("limit", strconv.Itoa(f.page))
+	}
+	if next != "" {
+		query.Set("continue", next)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.base.String()+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header.Set("Accept", accept)
+	answer, err := f.transport.RoundTrip(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return 0, "", fmt.Errorf("%s: %d", path, answer.StatusCode)
+	}
+	window := make([]byte, 0, 64<<10)
+	for {
+		kept := copy(window[:maxContinuation], window[max(0, len(window)-maxContinuation):])
+		m, err := answer.Body.Read(window[kept:cap(window)])
+		window, n = window[:kept+m], n+int64(m)
+		if at := bytes.Index(window, []byte(continuation)); at >= 0 && f.page > 0 && token == "" {
+			if end := bytes.IndexFunc(window[at:], outsideBase64); end > 0 {
+				token = string(window[at : at+end])
+			}
+		}
+		if err == io.EOF {
+			return n, token, nil
+		}
+		if err != nil {
+			return 0, "", err
+		}
+	}
+}
+
+func outsideBase64(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '=')
+}
+
 func (f *raw) pods(ctx context.Context, namespaces []string) (any, error) {
-	return f.fetch(ctx, protobuf, podPaths(namespaces)...)
+	return f.fetch(ctx, protobufType, podPaths(namespaces)...)
 }
 
 func (f *raw) deployment(ctx context.Context, namespace, name string) (any, error) {
-	return f.fetch(ctx, protobuf, deploymentPath(namespace, name))
+	return f.fetch(ctx, protobufType, deploymentPath(namespace, name))
 }
 
 func (f *raw) resources(ctx context.Context) (any, error) {
