@@ -181,46 +181,128 @@ func (m *module) charge(b []byte, t test, counter, length uint32) []byte {
 	return b
 }
 
+// stretch is how a place in a body is reached: past which test last, and by how
+// much work since. Where there is no way to reach it, ok is false.
+type stretch struct {
+	ok   bool
+	test int
+	cost int64
+}
+
+// block is a block that is open, or the body itself.
+type block struct {
+	loop   bool    // a branch to it goes back to its test
+	ends   stretch // of the ways to its end found so far, the dearest
+	mixed  bool    // of which some passed different tests
+	isIf   bool
+	orElse stretch // of an if, how its else is reached
+}
+
 // scan passes the instructions of one body and finds where to charge and how
-// much. locals is the number of locals that the body may name.
+// much: at its entry and at each loop's header for the dearest way to the next
+// test, which need not be all that stands there. Where ways meet that passed
+// different tests there is another test. Blocks and ends cost nothing, as no
+// machine code comes of them. locals is the number of locals that the body may
+// name.
 func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
-	tests = []test{{at: r.i}} // the function's entry
-	here := 0                 // the test that pays for the instruction at hand
-	open := []int{0}          // for each open block, the test that paid around it
+	tests = []test{{at: r.i}}
+	here := stretch{ok: true} // how the instruction at hand is reached
+	open := []block{{}}
 	loops := 0
-	pay := func(n int64) {
-		if m.o.Flat {
-			tests[here].cost = 1
-			return
+	pay := func(n int64) { here.cost += n }
+	// commit makes a test pay for a way that ends here.
+	commit := func() {
+		if here.ok {
+			cost := here.cost
+			if m.o.Flat {
+				cost = 1
+			}
+			tests[here.test].cost = max(tests[here.test].cost, cost)
 		}
-		tests[here].cost += n
+	}
+	// branch is a way from here to a label.
+	branch := func(depth uint32) {
+		commit()
+		if !here.ok || uint64(depth) >= uint64(len(open)) {
+			return // not reached; or no label, which the runtime refuses
+		}
+		b := &open[len(open)-1-int(depth)]
+		switch {
+		case b.loop:
+		case !b.ends.ok:
+			b.ends = here
+		case b.ends.test != here.test:
+			b.mixed = true
+		default:
+			b.ends.cost = max(b.ends.cost, here.cost)
+		}
+	}
+	begin := func(at int) {
+		tests = append(tests, test{at: at})
+		here = stretch{ok: true, test: len(tests) - 1}
 	}
 	pay(1)
 	for len(open) > 0 {
 		at := r.i
 		op := r.byte()
-		pay(1)
+		switch op {
+		case 0x02, 0x03, 0x05, 0x0b: // block, loop, else, end
+		default:
+			pay(1)
+		}
 		switch immediates[op] {
 		case none:
-			if op == 0x0b { // end
-				here = open[len(open)-1]
+			switch op {
+			case 0x00, 0x0f: // unreachable, return
+				commit()
+				here.ok = false
+			case 0x05: // else
+				b := &open[len(open)-1]
+				branch(0)
+				here, b.orElse, b.isIf = b.orElse, stretch{}, false
+			case 0x0b: // end
+				b := &open[len(open)-1]
+				if !b.loop {
+					branch(0)
+					if b.isIf {
+						here = b.orElse
+						branch(0)
+					}
+					here = b.ends
+				}
 				open = open[:len(open)-1]
+				if b.mixed && !m.o.Flat && len(open) > 0 {
+					begin(r.i)
+				}
 			}
 		case blockType:
 			r.blockType()
 			blocks++
-			open = append(open, here)
-			if op == 0x03 { // loop
+			switch op {
+			case 0x03: // loop
 				if loops++; loops > MaxLoops {
 					fail(at, "more than %d loops in one function", MaxLoops)
 				}
-				tests = append(tests, test{at: r.i})
-				here = len(tests) - 1
-				pay(1)
+				commit()
+				open = append(open, block{loop: true})
+				if here.ok {
+					begin(r.i)
+					pay(1)
+				}
+			case 0x04: // if
+				open = append(open, block{isIf: true, orElse: here})
+			default:
+				open = append(open, block{})
 			}
 		case index:
-			r.u32()
-			if op == 0x26 {
+			i := r.u32()
+			switch op {
+			case 0x0c: // br
+				branch(i)
+				here.ok = false
+			case 0x0d: // br_if
+				branch(i)
+			case 0x26:
 				m.sticky["table.set"] = true
 			}
 		case local:
@@ -233,9 +315,10 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 			}
 		case labels:
 			for range r.count("labels", MaxBody) {
-				r.u32()
+				branch(r.u32())
 			}
-			r.u32()
+			branch(r.u32())
+			here.ok = false
 		case twoIndices:
 			r.u32()
 			r.u32()
@@ -267,7 +350,6 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 			r.refType()
 		case prefix:
 			if t, ok := m.prefixed(r, at, pay); ok {
-				t.cost = 0
 				tests = append(tests, t)
 			}
 		default:

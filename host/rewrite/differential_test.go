@@ -324,6 +324,10 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		want, got := verdict(wasm), verdict(m.Binary)
+		// It cannot read one that is empty, either.
+		if want != nil && strings.Contains(want.Error(), "custom section") {
+			return
+		}
 		if (want == nil) != (got == nil) {
 			t.Fatalf("original: %v\nrewritten: %v", want, got)
 		}

@@ -157,13 +157,31 @@ func TestFuelIsProportional(t *testing.T) {
 	turns := func(n int32, body w.Code) w.Code {
 		return w.Join(w.I32(n), w.Set(0), w.Loop(0x40, body, w.Get(0), w.I32(1), w.Sub, w.Tee(0), w.BrIf(0)))
 	}
+	arms := func(n int, body w.Code) w.Code {
+		targets := w.Code{0x0e} // br_table: to the first arm
+		targets = append(targets, w.U32(uint32(n))...)
+		for i := range n + 1 {
+			targets = append(targets, w.U32(uint32(min(i, n-1)))...)
+		}
+		code := w.Join(w.I32(0), targets)
+		for i := range n {
+			code = w.Join(w.Block(0x40, code), body, w.Br(uint32(n-1-i)))
+		}
+		return w.Block(0x40, code)
+	}
 	fill := func(n int32) w.Code { return w.Join(w.I32(0), w.I32(1), w.I32(n), w.Bulk(11, 0)) }
 	for name, c := range map[string]struct {
 		got, want int64
 	}{
-		"empty":            {used(generous), 2},
-		"straight line":    {used(generous, bytes.Repeat(step, 100)), 402},
-		"a loop of 10":     {used(generous, turns(10, nil)), 5 + 10*7},
+		"empty":         {used(generous), 1},
+		"straight line": {used(generous, bytes.Repeat(step, 100)), 401},
+		"a loop of 10":  {used(generous, turns(10, nil)), 3 + 10*6},
+		// As Go's compiler writes a function: a turn of its loop runs one arm.
+		"one of 100 arms": {used(generous, arms(100, step)), 3 + 5},
+		// The dearer way is paid for, whichever is taken.
+		"either way": {used(generous, w.Get(0), w.If(0x40, w.Op(0x01), w.Op(0x05), bytes.Repeat(step, 100))), 3 + 400},
+		// What follows a loop is paid for although the loop is passed by.
+		"round a loop":     {used(generous, w.Block(0x40, w.I32(1), w.BrIf(0), w.Loop(0x40)), bytes.Repeat(step, 100)), 3 + 400},
 		"flat":             {used(flat, bytes.Repeat(step, 100)), 1},
 		"flat loop of 10":  {used(flat, turns(10, nil)), 11},
 		"a fill of 64 KiB": {used(generous, fill(1<<16)) - used(generous, fill(0)), 1 << 16 >> bulkShift},
@@ -391,5 +409,5 @@ func Example() {
 	}
 	_, err = mod.ExportedFunction("spin").Call(ctx)
 	fmt.Println("stopped:", err != nil, "fuel left:", int64(mod.ExportedGlobal(Fuel).Get()))
-	// Output: stopped: true fuel left: -2
+	// Output: stopped: true fuel left: -1
 }
