@@ -69,7 +69,7 @@ func (d *directory) answers(token, want string) {
 	})
 }
 
-func TestWatch(t *testing.T) {
+func TestWatchDirectory(t *testing.T) {
 	d := watched(t)
 	began := time.Now()
 	d.put("widgets.wasm", says("widgets", "v1.0.0", 'a'))
