@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -121,8 +122,8 @@ func (b *Bound) open(purpose, token string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(sealed) < aead.NonceSize() {
-		return nil, errors.New("too short")
+	if len(sealed) < aead.NonceSize() || strings.ContainsAny(token, "\r\n") { // which base64 skips
+		return nil, errors.New("not what Seal answers")
 	}
 	return aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], nil)
 }

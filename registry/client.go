@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	dialTimeout      = 5 * time.Second  // to connect, and again for the TLS handshake
-	pingAfter        = 15 * time.Second // of silence on an HTTP/2 connection
+	dialTimeout      = 5 * time.Second // to connect, and again for the TLS handshake
+	pingAfter        = 5 * time.Second // of silence on an HTTP/2 connection
 	pingTimeout      = 10 * time.Second
 	maxHeader        = 64 << 10 // bytes of an answer's header
 	defaultMaxBytes  = 64 << 20 // decompressed bytes of an answer
@@ -29,7 +29,7 @@ const (
 )
 
 // Request is one request to a cluster. It has no header of the caller's: what a
-// cluster is sent is the credential and these fields.
+// cluster is sent is the credential, these fields, and the call's [Traceparent].
 type Request struct {
 	Method      string
 	Path        string     // made by [Path]
@@ -135,7 +135,7 @@ func (c *client) dial(ctx context.Context, network, address string) (net.Conn, e
 		_ = raw.Close()
 		return nil, context.Cause(c.life)
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.dialer.Timeout)
 	defer cancel()
 	secure := tls.Client(conn, c.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -223,7 +223,7 @@ func (c *client) do(ctx context.Context, req *Request) (*http.Response, error) {
 		}
 		_ = resp.Body.Close()
 		if err := sleep(ctx, wait); err != nil {
-			return nil, failure(ctx, err)
+			return nil, c.failure(ctx, err)
 		}
 	}
 }
@@ -265,6 +265,9 @@ func (c *client) once(ctx context.Context, req *Request) (*http.Response, error)
 	}
 	out.Header.Set("Accept", accept)
 	out.Header.Set("User-Agent", "hanzo-k8s")
+	if trace := Traceparent(ctx); trace != "" {
+		out.Header.Set("Traceparent", trace)
+	}
 	if c.token != "" {
 		out.Header.Set("Authorization", "Bearer "+c.token)
 	}
@@ -274,7 +277,7 @@ func (c *client) once(ctx context.Context, req *Request) (*http.Response, error)
 	}
 	resp, err := transport.RoundTrip(out)
 	if err != nil {
-		err = failure(ctx, err)
+		err = c.failure(ctx, err)
 		release()
 		return nil, err
 	}
@@ -282,7 +285,7 @@ func (c *client) once(ctx context.Context, req *Request) (*http.Response, error)
 	if left <= 0 {
 		left = defaultMaxBytes
 	}
-	resp.Body = &body{ReadCloser: resp.Body, ctx: ctx, left: left, cap: left, release: sync.OnceFunc(release)}
+	resp.Body = &body{ReadCloser: resp.Body, client: c, ctx: ctx, left: left, cap: left, release: sync.OnceFunc(release)}
 	if refusal := unusable(resp); refusal != nil {
 		_ = resp.Body.Close()
 		return nil, refusal
@@ -325,6 +328,7 @@ func unusable(resp *http.Response) *Refusal {
 // body caps an answer and says why it ended early.
 type body struct {
 	io.ReadCloser
+	client    *client
 	ctx       context.Context
 	left, cap int64
 	release   func()
@@ -335,8 +339,10 @@ func (b *body) Read(p []byte) (int, error) {
 	if int64(n) > b.left {
 		n = int(b.left)
 		err = Refuse(http.StatusBadGateway, "too_large", "the cluster's answer is larger than %d bytes", b.cap)
-	} else if err != nil && err != io.EOF {
-		err = failure(b.ctx, cut{err})
+	} else if err != nil && (err != io.EOF || b.ctx.Err() != nil || b.client.life.Err() != nil) {
+		// An end that comes after the call's own can be the server's tidy answer to
+		// the connection being closed, and not the answer's.
+		err = b.client.failure(b.ctx, cut{err})
 	}
 	b.left -= int64(n)
 	return n, err
@@ -351,7 +357,16 @@ func (b *body) Close() error {
 // cut is an error met in the middle of an answer.
 type cut struct{ error }
 
-// failure is the refusal an error of the transport is. Its words are never the
+// failure is the refusal an error of the transport is: first of all that the
+// client has been closed, which breaks connections before it ends contexts.
+func (c *client) failure(ctx context.Context, err error) *Refusal {
+	if r := asRefusal(context.Cause(c.life)); r != nil {
+		return r
+	}
+	return failure(ctx, err)
+}
+
+// failure is the refusal an error met in ctx is. Its words are never the
 // error's, which can hold an address.
 func failure(ctx context.Context, err error) *Refusal {
 	var timeout net.Error

@@ -14,6 +14,10 @@ type Memory struct {
 	items map[string]*memoryItem
 }
 
+// keptVersions is how many versions of an item are kept, as a KV engine does
+// that has not been told otherwise.
+const keptVersions = 10
+
 type memoryItem struct {
 	newest int
 	live   map[int][]byte
@@ -65,6 +69,7 @@ func (m *Memory) Put(_ context.Context, _ Org, ref string, data []byte, cas int)
 	m.items[ref] = item
 	item.newest++
 	item.live[item.newest] = bytes.Clone(data)
+	delete(item.live, item.newest-keptVersions)
 	return item.newest, nil
 }
 

@@ -92,7 +92,7 @@ func (c *client) list(ctx context.Context, path string, query url.Values, kind s
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return failure(ctx, err)
+		return c.failure(ctx, err)
 	}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var head struct {
