@@ -56,8 +56,8 @@ type Config struct {
 	// instance is hashed and compared with its snapshot. 0: one in 1024; 1: all.
 	Verify int
 
-	// Changed is called after the ops served have changed. It must not call the
-	// host back to change them again.
+	// Changed is called after the ops served have changed, perhaps twice at once.
+	// It must not change them again.
 	Changed func()
 
 	// Trust says which modules may be shipped into this host.

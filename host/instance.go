@@ -25,9 +25,9 @@ type instance struct {
 // stretch is the most fuel a guest gets at once. Compiled code cannot be
 // interrupted: while it runs without asking the host for anything, the garbage
 // collector waits for it and everybody waits for the collector, and a deadline
-// goes unnoticed. A stretch bounds that, to some 50 ms. At each host call the
-// counter is filled up from the call's budget.
-const stretch = 100_000_000
+// goes unnoticed. A stretch bounds that, to some 0.1 s at worst. At each host
+// call the counter is filled up from the call's budget.
+const stretch = 400_000_000
 
 // maxFuel keeps the sum of allowances from overflowing.
 const maxFuel = 1 << 60

@@ -101,11 +101,13 @@ func (h *Host) Start(wasm []byte) (*Module, error) {
 	}
 	h.prepare(m)
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if err := h.place(m, nil); err != nil {
+		h.mu.Unlock()
 		return nil, err
 	}
 	h.pending.Add(1)
+	h.mu.Unlock()
+	h.changed()
 	go func() {
 		defer h.pending.Done()
 		if err := h.build(h.ctx, m, wasm); err != nil {
@@ -126,6 +128,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 		h.mu.Lock()
 		h.displace(m)
 		h.mu.Unlock()
+		h.changed()
 		return nil, fmt.Errorf("module %s: %w", m.Manifest.Name, err)
 	}
 	return m, nil
@@ -238,6 +241,10 @@ func (h *Host) publish(t *table) {
 	}
 	slices.SortFunc(t.sorted, func(a, b *Op) int { return strings.Compare(a.Token, b.Token) })
 	h.table.Store(t)
+}
+
+// changed tells that the ops served have changed. The lock is not held.
+func (h *Host) changed() {
 	if h.config.Changed != nil {
 		h.config.Changed()
 	}

@@ -223,7 +223,12 @@ func TestRestoreIsWhole(t *testing.T) {
 // be thrown away and told of.
 func TestDifferenceIsCaught(t *testing.T) {
 	s := newSandbox(t)
-	s.load(t, guestModule{name: "spoilt"})
+	m := s.load(t, guestModule{name: "spoilt"})
+	eventually(t, "nobody reads the snapshot", func() bool {
+		m.instances.mu.Lock()
+		defer m.instances.mu.Unlock()
+		return !m.instances.making && m.instances.clean == 0
+	})
 	s.serving("spoilt").instances.program.snapshot.memory[3000] ^= 1
 	s.ask("k8s_spoilt_run", good)
 	eventually(t, "it is told of", func() bool { return s.seen.discards(Differed) > 0 })

@@ -103,6 +103,7 @@ func (h *Host) ship(ctx context.Context, s Shipment) (*Module, error) {
 		m.retire(Removed)
 		return m, err
 	}
+	h.changed()
 	h.config.Log.Info("a shipped module serves", "module", m.Manifest.Name, "version", m.Manifest.Version, "digest", m.Digest, "signer", signer)
 	if old != nil {
 		h.retire(old, Replaced)
@@ -173,6 +174,7 @@ func (h *Host) Remove(name string) error {
 	}
 	h.displace(m)
 	h.mu.Unlock()
+	h.changed()
 	h.retire(m, Removed)
 	h.config.Log.Info("a shipped module was removed", "module", name, "digest", m.Digest)
 	return nil
