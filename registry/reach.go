@@ -20,6 +20,8 @@ type key struct {
 	name string
 }
 
+func (k key) String() string { return k.org.name + "/" + k.name }
+
 // entry is a cluster as a record and a credential say, and the client made of
 // them. A change of either is another entry.
 type entry struct {
@@ -102,7 +104,7 @@ func (r *Registry) verify(ctx context.Context, e *entry) error {
 // load is the entry for what the KMS says now. Of those that ask at the same
 // time one reads.
 func (r *Registry) load(ctx context.Context, at key) (*entry, error) {
-	result := r.loads.DoChan(at.org.name+"/"+at.name, func() (any, error) {
+	result := r.loads.DoChan(at.String(), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
 		return r.reload(ctx, at)
@@ -119,15 +121,13 @@ func (r *Registry) load(ctx context.Context, at key) (*entry, error) {
 // reload reads what the KMS says until nothing has changed meanwhile.
 func (r *Registry) reload(ctx context.Context, at key) (*entry, error) {
 	for {
-		reading := &reading{}
+		reading := &reading{of: at}
 		r.mu.Lock()
-		r.readings[at] = reading
+		r.readings[reading] = struct{}{}
 		r.mu.Unlock()
 		e, err := r.attempt(ctx, at, reading)
 		r.mu.Lock()
-		if r.readings[at] == reading {
-			delete(r.readings, at)
-		}
+		delete(r.readings, reading)
 		again := reading.overtaken && !r.closed
 		r.mu.Unlock()
 		if !again {
@@ -141,7 +141,10 @@ func (r *Registry) reload(ctx context.Context, at key) (*entry, error) {
 
 // reading is one look at the KMS. It is overtaken when this process changes the
 // registration, or another rotates it, while it is going on.
-type reading struct{ overtaken bool }
+type reading struct {
+	of        key
+	overtaken bool
+}
 
 // attempt reads the record and, where it is not the one in the cache, the
 // credential.
@@ -258,14 +261,15 @@ func (r *Registry) drop(at key) {
 }
 
 // changed is drop for a change this process has made: a reading that began
-// before it is made again.
+// before it is made again, and nobody who comes after it is given its answer.
 func (r *Registry) changed(at key) {
 	r.mu.Lock()
-	if reading := r.readings[at]; reading != nil {
-		reading.overtaken = true
+	for reading := range r.readings {
+		reading.overtaken = reading.overtaken || reading.of == at
 	}
 	r.mu.Unlock()
 	r.drop(at)
+	r.loads.Forget(at.String())
 }
 
 // watch reads the record of an entry in use again and again, so that what runs

@@ -62,7 +62,7 @@ type Registry struct {
 
 	mu       sync.Mutex
 	entries  map[key]*entry
-	readings map[key]*reading // those going on
+	readings map[*reading]struct{} // those going on
 	closed   bool
 }
 
@@ -93,7 +93,7 @@ func New(c Config) (*Registry, error) {
 		observer:  c.Observer,
 		admission: admission{limits: c.Limits.complete(), orgs: map[Org]*load{}},
 		fresh:     c.Fresh, idle: c.Idle, lease: lease, maxClients: c.Clients,
-		entries: map[key]*entry{}, readings: map[key]*reading{},
+		entries: map[key]*entry{}, readings: map[*reading]struct{}{},
 	}, nil
 }
 
