@@ -153,16 +153,16 @@ func (r *Registry) attempt(ctx context.Context, at key, reading *reading) (*entr
 	rec, version, err := r.read(ctx, at.org, at.name)
 	switch {
 	case isCorrupt(err):
-		r.drop(at)
+		r.drop(at, start)
 		return nil, err
 	case err != nil:
 		return nil, err
 	case rec == nil || rec.Removal != "":
-		r.drop(at)
+		r.drop(at, start)
 		return nil, NotFound(at.name)
 	}
 	if e := r.cached(at); e != nil && e.credentialID == rec.CredentialID {
-		e.checked.Store(start.UnixNano())
+		e.checked.Store(max(e.checked.Load(), start.UnixNano()))
 		return e, nil
 	}
 	kubeconfig, err := r.readCredential(ctx, at.org, rec)
@@ -175,7 +175,7 @@ func (r *Registry) attempt(ctx context.Context, at key, reading *reading) (*entr
 		r.mu.Lock()
 		reading.overtaken = reading.overtaken || err == nil && now != version
 		r.mu.Unlock()
-		r.drop(at)
+		r.drop(at, start)
 		return nil, NotFound(at.name)
 	}
 	e, err := r.newEntry(at, rec, kubeconfig)
@@ -183,8 +183,7 @@ func (r *Registry) attempt(ctx context.Context, at key, reading *reading) (*entr
 		return nil, err
 	}
 	e.checked.Store(start.UnixNano())
-	r.install(e, reading)
-	return e, nil
+	return r.install(e, reading), nil
 }
 
 // newEntry makes the client. What the KMS holds passes the same gate as what a
@@ -209,16 +208,22 @@ func (r *Registry) newEntry(at key, rec *stored, kubeconfig []byte) (*entry, err
 	return e, nil
 }
 
-// install puts e in force, unless its reading has been overtaken, and ends what
-// was in force before.
-func (r *Registry) install(e *entry, reading *reading) {
+// install puts e in force, ends what was in force before, and answers what is in
+// force now: that is not e where its reading has been overtaken, or where
+// another reading has found the same credential or is the newer one.
+func (r *Registry) install(e *entry, reading *reading) *entry {
 	r.mu.Lock()
+	old := r.entries[e.key]
 	if reading.overtaken || r.closed {
 		r.mu.Unlock()
 		e.client.close(shuttingDown())
-		return
+		return e
 	}
-	old := r.entries[e.key]
+	if old != nil && (old.credentialID == e.credentialID || old.checked.Load() > e.checked.Load()) {
+		r.mu.Unlock()
+		e.client.close(Deregistered(e.name))
+		return old
+	}
 	r.entries[e.key] = e
 	evicted := r.leastUsed()
 	r.watches.Go(func() { r.watch(e) })
@@ -229,6 +234,7 @@ func (r *Registry) install(e *entry, reading *reading) {
 	if evicted != nil {
 		evicted.client.close(Deregistered(evicted.name))
 	}
+	return e
 }
 
 // leastUsed takes the entry out that nobody has reached for longest, where
@@ -249,27 +255,39 @@ func (r *Registry) leastUsed() *entry {
 	return oldest
 }
 
-// drop ends what runs on a cluster that is no longer registered.
-func (r *Registry) drop(at key) {
+// drop ends what runs on a cluster that was not registered at the time asOf.
+func (r *Registry) drop(at key, asOf time.Time) {
 	r.mu.Lock()
 	e := r.entries[at]
+	if e == nil || e.checked.Load() > asOf.UnixNano() {
+		r.mu.Unlock()
+		return
+	}
 	delete(r.entries, at)
 	r.mu.Unlock()
-	if e != nil {
-		e.client.close(Deregistered(at.name))
-	}
+	e.client.close(Deregistered(at.name))
 }
 
-// changed is drop for a change this process has made: a reading that began
-// before it is made again, and nobody who comes after it is given its answer.
-func (r *Registry) changed(at key) {
+// changed is for a change this process has made, after which the credential
+// inForce is, "" being none: what runs on another ends, a reading that began
+// before is made again, and nobody who comes after is given its answer.
+func (r *Registry) changed(at key, inForce string) {
 	r.mu.Lock()
 	for reading := range r.readings {
 		reading.overtaken = reading.overtaken || reading.of == at
 	}
+	e := r.entries[at]
+	if e != nil && e.credentialID == inForce {
+		e = nil
+	}
+	if e != nil {
+		delete(r.entries, at)
+	}
 	r.mu.Unlock()
-	r.drop(at)
 	r.loads.Forget(at.String())
+	if e != nil {
+		e.client.close(Deregistered(at.name))
+	}
 }
 
 // watch reads the record of an entry in use again and again, so that what runs

@@ -141,7 +141,7 @@ func (r *Registry) commit(ctx context.Context, org Org, rec *stored, kubeconfig 
 		}
 		return Record{}, conflict(rec.Name)
 	}
-	r.changed(key{org, rec.Name})
+	r.changed(key{org, rec.Name}, rec.CredentialID)
 	at := pointer{rec.Name, rec.Registration}
 	if isDefault {
 		err = r.writeDefault(ctx, org, at)
@@ -182,6 +182,7 @@ func (r *Registry) Deregister(ctx context.Context, name string) (removed bool, e
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
+	start := time.Now()
 	rec, version, err := r.await(ctx, org, name)
 	if err != nil {
 		return false, err
@@ -189,7 +190,7 @@ func (r *Registry) Deregister(ctx context.Context, name string) (removed bool, e
 	if rec == nil && version == 0 {
 		newest, _, err := r.store.Versions(ctx, org, credentialRef(org, name))
 		if err != nil || newest == 0 {
-			r.drop(key{org, name})
+			r.drop(key{org, name}, start)
 			return false, r.kms(err)
 		}
 	}
@@ -209,7 +210,7 @@ func (r *Registry) remove(ctx context.Context, org Org, rec *stored, version int
 	if err := r.write(ctx, org, end, version); err != nil {
 		return err
 	}
-	r.changed(key{org, rec.Name})
+	r.changed(key{org, rec.Name}, "")
 	if err := r.store.Destroy(ctx, org, credentialRef(org, rec.Name)); err != nil {
 		return r.kms(err)
 	}
