@@ -264,7 +264,7 @@ func (p *program) make(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	if have, want := i.memory.Size(), uint32(len(p.snapshot.memory)); have < want {
+	if have, want := i.memory.Size(), uint32(p.snapshot.size()); have < want {
 		i.memory.Grow((want - have) >> 16)
 	}
 	if _, ok := i.restore(); !ok {

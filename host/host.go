@@ -66,7 +66,7 @@ type Config struct {
 
 // PoolConfig bounds the instances of one module. Zero fields take the default.
 type PoolConfig struct {
-	Floor   int           // kept ready even when idle; default 2
+	Floor   int           // kept ready even when idle; default 1
 	Ceiling int           // at most, running ones included; default 64
 	Waiting int           // callers that may wait for one; default 256
 	Wait    time.Duration // for at most; default 5 s

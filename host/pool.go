@@ -14,7 +14,7 @@ func (c PoolConfig) withDefaults() PoolConfig {
 			*v = to
 		}
 	}
-	def(&c.Floor, 2)
+	def(&c.Floor, 1)
 	def(&c.Ceiling, 64)
 	def(&c.Waiting, 256)
 	if c.Wait == 0 {

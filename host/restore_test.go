@@ -195,7 +195,7 @@ func TestRestoreIsWhole(t *testing.T) {
 		if !ok || blocks > len(dirty) {
 			t.Errorf("restore() = %d, %t with %d dirty blocks", blocks, ok, len(dirty))
 		}
-		if !bytes.Equal(i.view(), snap.memory) {
+		if !bytes.Equal(i.view(), imageOf(snap)) {
 			t.Fatal("memory differs")
 		}
 		for n, g := range i.globals {
@@ -229,10 +229,19 @@ func TestDifferenceIsCaught(t *testing.T) {
 		defer m.instances.mu.Unlock()
 		return !m.instances.making && m.instances.clean == 0
 	})
-	s.serving("spoilt").instances.program.snapshot.memory[3000] ^= 1
+	s.serving("spoilt").instances.program.snapshot.block(0)[3000] ^= 1
 	s.ask("k8s_spoilt_run", good)
 	eventually(t, "it is told of", func() bool { return s.seen.discards(Differed) > 0 })
 	if !strings.Contains(s.logs.String(), "differs from its snapshot") {
 		t.Error("the log does not say so")
 	}
+}
+
+// imageOf is the memory that a snapshot stands for.
+func imageOf(s *snapshot) []byte {
+	var b []byte
+	for n := range s.blocks {
+		b = append(b, s.block(n)...)
+	}
+	return b
 }

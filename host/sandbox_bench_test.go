@@ -227,7 +227,7 @@ func goInstance(b *testing.B) (*sandbox, *instance) {
 // is the floor.
 func BenchmarkRestore(b *testing.B) {
 	_, i := goInstance(b)
-	snap := i.program.snapshot
+	snap := imageOf(i.program.snapshot)
 	dirty := func() {
 		view := i.view()
 		for n := range 20 {
@@ -239,12 +239,12 @@ func BenchmarkRestore(b *testing.B) {
 			dirty()
 			i.restore()
 		}
-		b.ReportMetric(float64(len(snap.memory))/(1<<20), "MiB")
+		b.ReportMetric(float64(len(snap))/(1<<20), "MiB")
 	})
 	b.Run("copy", func(b *testing.B) {
 		for b.Loop() {
 			dirty()
-			copy(i.view(), snap.memory)
+			copy(i.view(), snap)
 		}
 	})
 }
