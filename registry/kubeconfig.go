@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -106,7 +107,7 @@ func (c clusterEntry) check(cfg *rest.Config, policy Policy, now time.Time) erro
 		return kubeconfigRefused(c.path+".server", "%s", why)
 	}
 	if err := policy.checkHost(host); err != nil {
-		return Refuse(400, "address_refused", "%s.server: the address is not one this service may connect to", c.path)
+		return Refuse(http.StatusBadRequest, "address_refused", "%s.server: the address is not one this service may connect to", c.path)
 	}
 	cfg.Host = url
 	if c.serverName != "" {

@@ -38,9 +38,9 @@ type entry struct {
 }
 
 // Reach is the caller's org's way into its cluster called name, for as long as
-// ctx lasts. Its refusals are no_tenant, bad_input, cluster_not_found, and
-// kms_unavailable; a name another org has is not found by the same steps as one
-// nobody has.
+// ctx lasts, which must end with the call. Its refusals are no_tenant, bad_input,
+// cluster_not_found and kms_unavailable; a name another org has is not found by
+// the same steps as one nobody has.
 func (r *Registry) Reach(ctx context.Context, name string) (*Bound, error) {
 	org, err := Tenant(ctx)
 	if err != nil {
@@ -73,10 +73,8 @@ func (r *Registry) hold(ctx context.Context, e *entry) bool {
 		return false
 	}
 	e.used.Store(time.Now().UnixNano())
-	if ctx.Done() != nil {
-		e.callers.Add(1)
-		context.AfterFunc(ctx, func() { e.callers.Add(-1) })
-	}
+	e.callers.Add(1)
+	context.AfterFunc(ctx, func() { e.callers.Add(-1) })
 	return true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 )
@@ -144,7 +145,7 @@ func (r *Registry) writeDefault(ctx context.Context, org Org, p pointer) error {
 			return r.kms(err)
 		}
 	}
-	return Refuse(409, "conflict", "the default cluster is being changed by other calls").After(time.Second)
+	return Refuse(http.StatusConflict, "conflict", "the default cluster is being changed by other calls").After(time.Second)
 }
 
 func (p pointer) names(rec *stored) bool {
@@ -165,5 +166,5 @@ func (r *Registry) kms(err error) error {
 }
 
 func corrupt() *Refusal {
-	return Refuse(500, "kms_corrupt", "what the key store holds for this cluster cannot be read; register or deregister it anew")
+	return Refuse(http.StatusInternalServerError, "kms_corrupt", "what the key store holds for this cluster cannot be read; register or deregister it anew")
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -112,7 +113,7 @@ func (r *Registry) Close() {
 }
 
 func shuttingDown() *Refusal {
-	return Refuse(503, "overloaded", "the service is stopping").After(time.Second)
+	return Refuse(http.StatusServiceUnavailable, "overloaded", "the service is stopping").After(time.Second)
 }
 
 // List is every cluster the caller's org has registered, by name. A record that
