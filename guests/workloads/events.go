@@ -103,13 +103,17 @@ func event(e lens.Message, seen int64, w *sdk.Writer) {
 }
 
 func lastSeen(e lens.Message) int64 {
-	if t, ok := e.Sub(eventSeries).Time(seriesLastObserved); ok {
+	if t, ok := e.Sub(eventSeries).MicroTime(seriesLastObserved); ok {
 		return t
 	}
-	for _, field := range [...]int{eventLastTimestamp, eventTime, eventFirstTimestamp} {
-		if t, ok := e.Time(field); ok {
-			return t
-		}
+	if t, ok := e.Time(eventLastTimestamp); ok {
+		return t
+	}
+	if t, ok := e.MicroTime(eventTime); ok {
+		return t
+	}
+	if t, ok := e.Time(eventFirstTimestamp); ok {
+		return t
 	}
 	t, _ := e.Meta().Time(lens.MetaCreationTimestamp)
 	return t

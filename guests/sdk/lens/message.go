@@ -420,27 +420,34 @@ func (m Message) Key(num int, key string) (value string, ok bool) {
 // Quantity is the quantity at key of a map of quantities, such as a resource
 // list; zero when there is none.
 func (m Message) Quantity(num int, key string) Quantity {
-	text := m.QuantityText(num, key)
-	if text == "" {
-		return Quantity{}
-	}
-	q, err := ParseQuantity(text)
-	if err != nil {
-		m.fault.mark(err)
-	}
+	_, q := m.quantity(num, key)
 	return q
 }
 
 // QuantityText is that quantity as it is written, empty when there is none.
 func (m Message) QuantityText(num int, key string) string {
+	text, _ := m.quantity(num, key)
+	return text
+}
+
+func (m Message) quantity(num int, key string) (string, Quantity) {
 	const quantityString = 1
 	var last string
 	for e := m.Each(num); e.Next(); {
 		if e.Str(mapKey) == key {
-			last = e.Sub(mapValue).Str(quantityString)
+			if last = e.Sub(mapValue).Str(quantityString); last == "" {
+				last = "0" // there, and without a value
+			}
 		}
 	}
-	return last
+	if last == "" {
+		return "", Quantity{}
+	}
+	q, err := ParseQuantity(last)
+	if err != nil {
+		m.fault.mark(err)
+	}
+	return last, q
 }
 
 // Time is a time as Unix seconds, and whether it is set.
@@ -450,6 +457,25 @@ func (m Message) Time(num int) (unix int64, ok bool) {
 		return 0, false
 	}
 	return m.fault.message(b).Int(1), true
+}
+
+// MicroTime is a time that has microseconds, as Unix seconds, and whether it is
+// set. Unlike in a time without them its nanoseconds count, so that what is not
+// within one second moves the seconds.
+func (m Message) MicroTime(num int) (unix int64, ok bool) {
+	const seconds, nanos, second = 1, 2, 1_000_000_000
+	b := m.Bytes(num)
+	if len(b) == 0 {
+		return 0, false
+	}
+	t := m.fault.message(b)
+	n := t.Int32(nanos)
+	n -= n % 1000
+	unix = t.Int(seconds) + n/second
+	if n%second < 0 {
+		unix--
+	}
+	return unix, true
 }
 
 // IntOrString is such a field as text, and whether it was a number.

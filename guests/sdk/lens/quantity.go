@@ -16,8 +16,9 @@ const (
 
 // ParseQuantity reads a quantity as apimachinery does: a value finer than a
 // billionth is rounded up, away from zero, and one of more than 2^63-1 is
-// 2^63-1. Its error is [ErrQuantity], which also stands for a binary suffix
-// behind more than 18 decimal places.
+// 2^63-1. Its error is [ErrQuantity], which also stands for what no API server
+// writes: no digits, a binary suffix behind more than 18 decimal places, and an
+// exponent of more than 3 digits.
 func ParseQuantity(s string) (Quantity, error) {
 	var q Quantity
 	i := 0
@@ -33,8 +34,8 @@ func ParseQuantity(s string) (Quantity, error) {
 			break
 		}
 	}
-	if len(s) == 0 || end == start && (end < len(s) || i == 0) || end == start+1 && point == start && end == len(s) {
-		return Quantity{}, ErrQuantity
+	if end == start || end == start+1 && point == start {
+		return Quantity{}, ErrQuantity // not one digit, which apimachinery takes for 0
 	}
 	places := 0 // of the fraction
 	if point >= 0 {

@@ -31,7 +31,7 @@ func TestQuantity(t *testing.T) {
 			t.Errorf("%s is %d, %d milli, %d Gi; want %d, %d, %d", tt.text, q.Value(), q.Milli(), q.Gi(), tt.value, tt.milli, tt.gib)
 		}
 	}
-	for _, text := range []string{"", "x", "1x", "1 Gi", "1KiB", "1.2.3", "Gi", "1e", "1e+", "1ee3", "0x10", "1Mi ", "١"} {
+	for _, text := range []string{"", "x", "1x", "1 Gi", "1KiB", "1.2.3", "Gi", "-", ".", "u", "1e", "1e1000", "1e+", "1ee3", "0x10", "1Mi ", "١"} {
 		if _, err := ParseQuantity(text); err == nil {
 			t.Errorf("%q was parsed", text)
 		}
