@@ -205,13 +205,20 @@ func starting(ctx context.Context, op *manifest.Op) *run {
 // instantiate makes an instance on which only a start function has run.
 func (p *program) instantiate(ctx context.Context) (*instance, error) {
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	r := starting(ctx, nil)
+	var own *mapping
+	r := starting(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(func(_, max uint64) experimental.LinearMemory {
+		if own = newMapping(max); own != nil {
+			return own
+		}
+		return &heap{}
+	})), nil)
 	mod, err := p.engine.rt.InstantiateModule(r, p.code, config)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", brief(err))
 	}
 	i := &instance{
 		program: p,
+		mapping: own,
 		module:  mod,
 		memory:  mod.ExportedMemory("memory"),
 		handle:  mod.ExportedFunction("handle"),
@@ -222,6 +229,18 @@ func (p *program) instantiate(ctx context.Context) (*instance, error) {
 	}
 	return i, nil
 }
+
+// heap is a guest's memory in Go's heap.
+type heap struct{ b []byte }
+
+// Reallocate is part of wazero's LinearMemory.
+func (h *heap) Reallocate(size uint64) []byte {
+	h.b = append(h.b[:len(h.b):len(h.b)], make([]byte, size-uint64(len(h.b)))...)
+	return h.b
+}
+
+// Free is part of wazero's LinearMemory.
+func (h *heap) Free() { h.b = nil }
 
 // start makes an instance that is ready for its first call, without a snapshot.
 func (p *program) start(ctx context.Context) (*instance, error) {
@@ -267,6 +286,7 @@ func (p *program) make(ctx context.Context) (*instance, error) {
 	if have, want := i.memory.Size(), uint32(p.snapshot.size()); have < want {
 		i.memory.Grow((want - have) >> 16)
 	}
+	i.mapping.adopt(p.snapshot.image)
 	if _, ok := i.restore(); !ok {
 		return nil, errors.Join(errors.New("the module starts differently each time"), i.close())
 	}
@@ -277,6 +297,9 @@ func (p *program) make(ctx context.Context) (*instance, error) {
 func (p *program) close(ctx context.Context) {
 	p.drop(Closed)
 	p.code.Close(ctx)
+	if p.snapshot != nil {
+		p.snapshot.image.close()
+	}
 }
 
 // drop closes the instance that the snapshot was taken of.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"hash/maphash"
+	"sync"
 
 	"github.com/tetratelabs/wazero/api"
 )
@@ -13,6 +14,7 @@ type instance struct {
 	program *program
 	module  api.Module
 	memory  api.Memory
+	mapping *mapping // what memory is, nil where it is of Go's heap
 	handle  api.Function
 	fuel    api.MutableGlobal
 	globals []api.MutableGlobal
@@ -80,7 +82,8 @@ const blockSize = 4096
 // snapshot is the state every call of a module begins with. Most of a guest's
 // memory is zero, and those blocks are not kept.
 type snapshot struct {
-	blocks  [][]byte // nil is all zeroes
+	image   *image   // nil where there is none
+	blocks  [][]byte // nil is all zeroes; of the image where there is one
 	globals []uint64
 	sum     uint64
 }
@@ -89,6 +92,8 @@ type snapshot struct {
 func (s *snapshot) size() int { return len(s.blocks) * blockSize }
 
 var zeroes [blockSize]byte
+
+func isZero(block []byte) bool { return bytes.Equal(block, zeroes[:]) }
 
 // block is one block of the memory.
 func (s *snapshot) block(n int) []byte {
@@ -109,11 +114,19 @@ func (i *instance) snap() *snapshot {
 	i.fuel.Set(0)
 	view := i.view()
 	s := &snapshot{blocks: make([][]byte, len(view)/blockSize)}
+	if i.mapping != nil {
+		s.image = newImage(view)
+	}
 	for n := range s.blocks {
-		if b := view[n*blockSize:][:blockSize]; !bytes.Equal(b, zeroes[:]) {
+		switch b := view[n*blockSize:][:blockSize]; {
+		case isZero(b):
+		case s.image != nil:
+			s.blocks[n] = s.image.read[n*blockSize:][:blockSize]
+		default:
 			s.blocks[n] = bytes.Clone(b)
 		}
 	}
+	i.mapping.adopt(s.image)
 	for _, g := range i.globals {
 		s.globals = append(s.globals, g.Get())
 	}
@@ -137,19 +150,36 @@ func (i *instance) sum() uint64 {
 
 // restore brings memory and globals back to the snapshot, and tells how many
 // blocks differed. It cannot where the memory has another size: memory never
-// shrinks. Comparing first is as fast as copying everything, and leaves the
-// caches alone.
+// shrinks. Only blocks that may have been written are looked at, where the
+// system can tell; comparing first is as fast as copying everything, and leaves
+// the caches alone.
 func (i *instance) restore() (blocks int, ok bool) {
 	s := i.program.snapshot
 	view := i.view()
 	if len(view) != s.size() {
 		return 0, false
 	}
-	for n := range s.blocks {
+	restore := func(n int) {
 		have, want := view[n*blockSize:][:blockSize], s.block(n)
 		if !bytes.Equal(have, want) {
 			copy(have, want)
 			blocks++
+		}
+	}
+	scratch := scratches.Get().(*scratch)
+	defer scratches.Put(scratch)
+	if len(scratch.entries) < len(s.blocks) {
+		scratch.entries = make([]uint64, len(s.blocks))
+	}
+	written, known := i.mapping.written(scratch.written[:0], scratch.entries)
+	scratch.written = written
+	if known {
+		for _, n := range written {
+			restore(n)
+		}
+	} else {
+		for n := range s.blocks {
+			restore(n)
 		}
 	}
 	for n, g := range i.globals {
@@ -158,3 +188,11 @@ func (i *instance) restore() (blocks int, ok bool) {
 	i.fuel.Set(0)
 	return blocks, true
 }
+
+// scratch is what a restore needs for the while.
+type scratch struct {
+	written []int
+	entries []uint64
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}

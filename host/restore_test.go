@@ -229,7 +229,7 @@ func TestDifferenceIsCaught(t *testing.T) {
 		defer m.instances.mu.Unlock()
 		return !m.instances.making && m.instances.clean == 0
 	})
-	s.serving("spoilt").instances.program.snapshot.block(0)[3000] ^= 1
+	s.serving("spoilt").instances.program.snapshot.sum ^= 1
 	s.ask("k8s_spoilt_run", good)
 	eventually(t, "it is told of", func() bool { return s.seen.discards(Differed) > 0 })
 	if !strings.Contains(s.logs.String(), "differs from its snapshot") {
