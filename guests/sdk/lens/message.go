@@ -410,8 +410,9 @@ func (m Message) Map(num int) iter.Seq2[string, string] {
 func (m Message) Key(num int, key string) (value string, ok bool) {
 	for e := m.Strs(num); e.Next(); {
 		entry := unsafe.Slice(unsafe.StringData(e.Text), len(e.Text))
-		if text(m.fault.pick(entry, mapKey)) == key {
-			value, ok = text(m.fault.pick(entry, mapValue)), true
+		k, v := m.fault.pick(entry, mapKey), m.fault.pick(entry, mapValue)
+		if text(k) == key {
+			value, ok = text(v), true
 		}
 	}
 	return value, ok
@@ -434,8 +435,11 @@ func (m Message) quantity(num int, key string) (string, Quantity) {
 	const quantityString = 1
 	var last string
 	for e := m.Each(num); e.Next(); {
+		// The value of every entry is looked at: a fault in one may have moved
+		// what is its key.
+		value := e.Sub(mapValue)
 		if e.Str(mapKey) == key {
-			if last = e.Sub(mapValue).Str(quantityString); last == "" {
+			if last = value.Str(quantityString); last == "" {
 				last = "0" // there, and without a value
 			}
 		}
