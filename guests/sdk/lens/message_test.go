@@ -105,6 +105,48 @@ func TestMap(t *testing.T) {
 	}
 }
 
+// A value's tag with another wire type turns what follows into another key.
+func TestMapEntryWhoseFaultMovesItsKey(t *testing.T) {
+	entry := str(2, string(append(str(1, "memory"), append(encode(2, 0, 3), str(1, "1")...)...)))
+	for name, read := range map[string]func(Message){
+		"Key":      func(m Message) { m.Key(2, "memory") },
+		"Quantity": func(m Message) { m.Quantity(2, "memory") },
+		"Map": func(m Message) {
+			for range m.Map(2) {
+			}
+		},
+	} {
+		var f Fault
+		if read(Protobuf(entry, &f)); !errors.Is(f.Err(), ErrWireType) {
+			t.Errorf("%s: got %v, want %v", name, f.Err(), ErrWireType)
+		}
+	}
+}
+
+func TestMicroTime(t *testing.T) {
+	minus := binary.AppendUvarint(nil, ^uint64(1_500_000_000-1)) // -1.5 s
+	for _, tt := range []struct {
+		name  string
+		nanos []byte
+		want  int64
+	}{
+		{"within the second", binary.AppendUvarint(nil, 999_999_999), 100},
+		{"a second and more", binary.AppendUvarint(nil, 2_000_000_000), 102},
+		{"before it", minus, 98},
+		{"less than a microsecond before it", binary.AppendUvarint(nil, ^uint64(998)), 100},
+	} {
+		raw := str(10, string(append(encode(1, 0, 100), encode(2, 0, tt.nanos...)...)))
+		var e corev1.Event
+		if err := e.Unmarshal(raw); err != nil {
+			t.Fatal(err)
+		}
+		got, set := Protobuf(raw, new(Fault)).MicroTime(10)
+		if !set || got != tt.want || got != e.EventTime.Unix() {
+			t.Errorf("%s: got %d, want %d; the typed object has %d", tt.name, got, tt.want, e.EventTime.Unix())
+		}
+	}
+}
+
 func TestIntOrString(t *testing.T) {
 	const probeHandler, httpGet, port = 1, 2, 2
 	for _, want := range []intstr.IntOrString{intstr.FromInt32(8080), intstr.FromInt32(-1), intstr.FromString("http"), {}} {
