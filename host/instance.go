@@ -126,11 +126,11 @@ func (i *instance) snap() *snapshot {
 			s.blocks[n] = bytes.Clone(b)
 		}
 	}
-	i.mapping.adopt(s.image)
 	for _, g := range i.globals {
 		s.globals = append(s.globals, g.Get())
 	}
 	s.sum = i.sum()
+	i.mapping.adopt(s.image)
 	return s
 }
 

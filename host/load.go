@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -112,6 +113,9 @@ func (h *Host) Start(wasm []byte) (*Module, error) {
 		defer h.pending.Done()
 		if err := h.build(h.ctx, m, wasm); err != nil {
 			h.config.Log.Error("a module does not load", "module", m.Manifest.Name, "digest", m.Digest, "error", err)
+		}
+		if h.Ready() == nil {
+			debug.FreeOSMemory() // compiling took several times what came of it
 		}
 	}()
 	return m, nil
