@@ -265,7 +265,7 @@ func (r *report) same(s *scenario, servers []*process) error {
 		r.items = append(r.items, 1)
 	}
 	for _, p := range servers[1:] {
-		if p.name == "raw" {
+		if strings.HasPrefix(p.name, "raw") {
 			if err := p.call(s, orgName(0), discard); err != nil {
 				return err
 			}
