@@ -34,6 +34,7 @@ type Cluster struct {
 
 	authority keyPair
 	admin     keyPair
+	etcd      string // the address of its store
 	kubelet   int    // the port KWOK answers on for every node
 	dir       string // certificates, configuration, logs
 	client    *http.Client

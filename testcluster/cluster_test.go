@@ -252,6 +252,28 @@ func TestKubelet(t *testing.T) {
 	}
 }
 
+func TestCompact(t *testing.T) {
+	ctx, c := cluster(t)
+	const path = "/api/v1/namespaces/default/events"
+	for _, name := range []string{"a", "b"} {
+		if err := c.create(ctx, path, fmt.Appendf(nil, `{"metadata":{"name":%q},"involvedObject":{"namespace":"default"}}`, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type list struct{ Metadata struct{ Continue string } }
+	next := path + "?limit=1&continue=" + get[list](t, ctx, c, path+"?limit=1").Metadata.Continue
+	get[list](t, ctx, c, next)
+	if err := c.create(ctx, path, []byte(`{"metadata":{"name":"c"},"involvedObject":{"namespace":"default"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if status, text, err := c.Do(ctx, "GET", next, nil); status != 410 {
+		t.Errorf("an old token: %d %s, %v", status, text, err)
+	}
+}
+
 func TestServiceAccount(t *testing.T) {
 	ctx, c := cluster(t)
 	scoped, err := c.ServiceAccount(ctx, "reader", []Rule{{Resources: []string{"pods"}, Verbs: []string{"list"}}}, "team-a")

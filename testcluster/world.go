@@ -122,6 +122,7 @@ type clusterState struct {
 	Server    string  `json:"server"`
 	Authority keyPair `json:"authority"`
 	Admin     keyPair `json:"admin"`
+	Etcd      string  `json:"etcd"`
 	Kubelet   int     `json:"kubelet"`
 	Dir       string  `json:"dir"`
 }
@@ -130,7 +131,7 @@ func (w *World) save() error {
 	state := worldState{Vault: w.Vault}
 	for _, c := range w.Clusters {
 		state.Clusters = append(state.Clusters, clusterState{
-			Name: c.Name, Server: c.Server, Authority: c.authority, Admin: c.admin, Kubelet: c.kubelet, Dir: c.dir,
+			Name: c.Name, Server: c.Server, Authority: c.authority, Admin: c.admin, Etcd: c.etcd, Kubelet: c.kubelet, Dir: c.dir,
 		})
 	}
 	text, err := json.MarshalIndent(state, "", "  ")
@@ -156,7 +157,7 @@ func attach(path string) (*World, error) {
 	for i, s := range state.Clusters {
 		c := &Cluster{
 			Name: s.Name, Server: s.Server, CA: s.Authority.Cert,
-			authority: s.Authority, admin: s.Admin, kubelet: s.Kubelet, dir: s.Dir,
+			authority: s.Authority, admin: s.Admin, etcd: s.Etcd, kubelet: s.Kubelet, dir: s.Dir,
 		}
 		if c.client, err = newClient(c.CA, c.admin); err != nil {
 			return nil, err
