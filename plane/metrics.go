@@ -5,6 +5,8 @@ type PodMetricsIn struct {
 	Cluster       string `json:"cluster" k8s:"format=label"`
 	Namespace     string `json:"namespace,omitempty" k8s:"format=label"`
 	LabelSelector string `json:"labelSelector,omitempty" k8s:"format=selector,max=4096"`
+	Limit         int    `json:"limit,omitempty" k8s:"min=0,max=100000"`
+	Continue      string `json:"continue,omitempty" k8s:"max=16384"`
 }
 
 // PodMetrics is the usage of every measured pod. A cluster without a metrics
@@ -13,6 +15,7 @@ type PodMetrics struct {
 	Pods      []PodUsage `json:"pods,omitempty"`
 	Available bool       `json:"available"`
 	Reason    string     `json:"reason,omitempty"` // why not, when not
+	Continue  string     `json:"continue,omitempty"`
 }
 
 // PodUsage is one pod's usage, summed over its containers.
