@@ -72,12 +72,22 @@ const (
 	indirectCost = 2
 )
 
+// apart is by how much ways that meet may differ before they are told apart by a
+// test: what the cheaper one is charged too much.
+const apart = 512
+
 // test is a place in a body where fuel is charged.
 type test struct {
 	at    int   // offset in the module, of the instruction that follows
 	cost  int64 // of the instructions up to the next test
 	bulk  bool  // charge also for the i32 on top of the stack
 	shift byte  // of that i32
+
+	// jump is no test but a branch to be replaced, which ends at to, by one to the
+	// label depth.
+	jump  bool
+	to    int
+	depth uint32
 }
 
 func (m *module) readCode(r *reader, want int) {
@@ -141,8 +151,13 @@ func (m *module) body(r *reader, t FuncType) []byte {
 	from := start
 	for _, t := range tests {
 		out = append(out, r.b[from:t.at]...)
-		out = m.charge(out, t, counter, length)
 		from = t.at
+		if t.jump {
+			out = appendU32(append(out, 0x0c), t.depth)
+			from = t.to
+			continue
+		}
+		out = m.charge(out, t, counter, length)
 	}
 	return append(out, r.b[from:r.end]...)
 }
@@ -196,7 +211,22 @@ type block struct {
 	mixed  bool    // of which some passed different tests
 	isIf   bool
 	orElse stretch // of an if, how its else is reached
+
+	serial   int       // which block of the body it is
+	dispatch *dispatch // of a loop that begins with one
 }
+
+// dispatch is how Go's compiler has a function jump: a loop that encloses all of
+// it begins with blocks, and with a branch to the end of one of them by a local.
+// A jump sets the local and goes back to the loop. Where the block is still open
+// at the jump, a branch to its end is the same, and much cheaper.
+type dispatch struct {
+	local   uint32
+	targets []target
+}
+
+// target is a block of a dispatch: its place among those open, and its serial.
+type target struct{ at, serial int }
 
 // scan passes the instructions of one body and finds where to charge and how
 // much: at its entry and at each loop's header for the dearest way to the next
@@ -210,6 +240,14 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 	open := []block{{}}
 	loops := 0
 	pay := func(n int64) { here.cost += n }
+	var (
+		n            int    // the how manieth instruction this is
+		fresh        = -1   // the loop, among those open, in which there are only blocks so far
+		constAt      int    // the last i32.const,
+		constant     int32  // and its value
+		getAt, setAt int    // the last local.get and local.set,
+		getOf, setOf uint32 // and their locals
+	)
 	// commit makes a test pay for a way that ends here.
 	commit := func() {
 		if here.ok {
@@ -233,6 +271,8 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 			b.ends = here
 		case b.ends.test != here.test:
 			b.mixed = true
+		case here.cost > b.ends.cost+apart || b.ends.cost > here.cost+apart:
+			b.mixed = true
 		default:
 			b.ends.cost = max(b.ends.cost, here.cost)
 		}
@@ -245,10 +285,14 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 	for len(open) > 0 {
 		at := r.i
 		op := r.byte()
+		n++
 		switch op {
 		case 0x02, 0x03, 0x05, 0x0b: // block, loop, else, end
 		default:
 			pay(1)
+		}
+		if op != 0x02 && op != 0x20 && op != 0x0e { // block, local.get, br_table
+			fresh = -1
 		}
 		switch immediates[op] {
 		case none:
@@ -276,28 +320,42 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 				}
 			}
 		case blockType:
+			typeAt := r.i
 			r.blockType()
 			blocks++
+			void := r.b[typeAt] == 0x40
+			if !void {
+				fresh = -1
+			}
 			switch op {
 			case 0x03: // loop
 				if loops++; loops > MaxLoops {
 					fail(at, "more than %d loops in one function", MaxLoops)
 				}
 				commit()
-				open = append(open, block{loop: true})
+				open = append(open, block{loop: true, serial: blocks})
+				if void {
+					fresh = len(open) - 1
+				}
 				if here.ok {
 					begin(r.i)
 					pay(1)
 				}
 			case 0x04: // if
-				open = append(open, block{isIf: true, orElse: here})
+				open = append(open, block{isIf: true, orElse: here, serial: blocks})
 			default:
-				open = append(open, block{})
+				open = append(open, block{serial: blocks})
 			}
 		case index:
 			i := r.u32()
 			switch op {
 			case 0x0c: // br
+				if setAt == n-1 && constAt == n-2 {
+					if depth, ok := direct(open, i, setOf, constant); ok {
+						tests = append(tests, test{at: at, jump: true, to: r.i, depth: depth})
+						i = depth
+					}
+				}
 				branch(i)
 				here.ok = false
 			case 0x0d: // br_if
@@ -306,18 +364,38 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 				m.sticky["table.set"] = true
 			}
 		case local:
-			if i := r.u32(); i >= locals {
+			i := r.u32()
+			if i >= locals {
 				fail(at, "no local %d", i)
+			}
+			switch op {
+			case 0x20:
+				getAt, getOf = n, i
+			case 0x21:
+				setAt, setOf = n, i
 			}
 		case global:
 			if i := r.u32(); int64(i) >= int64(m.globals) {
 				fail(at, "no global %d", i)
 			}
 		case labels:
-			for range r.count("labels", MaxBody) {
-				branch(r.u32())
+			var d *dispatch
+			if fresh >= 0 && getAt == n-1 {
+				d = &dispatch{local: getOf}
+				open[fresh].dispatch = d
 			}
-			branch(r.u32())
+			for range r.count("labels", MaxBody) + 1 { // and the default
+				i := r.u32()
+				branch(i)
+				if d != nil {
+					t := target{at: len(open) - 1 - int(i)}
+					if t.at > fresh {
+						t.serial = open[t.at].serial
+					}
+					d.targets = append(d.targets, t)
+				}
+			}
+			fresh = -1
 			here.ok = false
 		case twoIndices:
 			r.u32()
@@ -339,7 +417,7 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 				pay(growCost)
 			}
 		case int32s:
-			r.i32()
+			constAt, constant = n, r.i32()
 		case int64s:
 			r.skipLEB(10)
 		case four:
@@ -360,6 +438,23 @@ func (m *module) scan(r *reader, locals uint32) (tests []test, blocks int) {
 		}
 	}
 	return tests, blocks
+}
+
+// direct is the label, if it is still there, at which a jump goes on that sets a
+// local to a constant and goes back to the loop at label.
+func direct(open []block, label, local uint32, constant int32) (depth uint32, ok bool) {
+	if uint64(label) >= uint64(len(open)) {
+		return 0, false
+	}
+	d := open[len(open)-1-int(label)].dispatch
+	if d == nil || d.local != local {
+		return 0, false
+	}
+	t := d.targets[min(uint64(uint32(constant)), uint64(len(d.targets)-1))]
+	if t.serial == 0 || t.at >= len(open) || open[t.at].serial != t.serial {
+		return 0, false
+	}
+	return uint32(len(open) - 1 - t.at), true
 }
 
 // prefixed passes an instruction after 0xfc at offset at, and gives the test it

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -281,7 +282,68 @@ func corpus() map[string][]byte {
 		m.Global('f', true, w.Op(0x43, 0, 0, 0x80, 0x3f))
 		f(m, "I", "", w.With(0x23, 0), w.I64(1), w.Op(0x7c), w.With(0x24, 0), w.With(0x23, 0))
 	})
+	for seed := range uint64(40) {
+		add(fmt.Sprintf("jumps %d", seed), func(m *w.Module) { f(m, "i", "iii", jumps(seed)) })
+	}
 	return out
+}
+
+// jumps is a body as Go's compiler writes one: places, and jumps among them,
+// forward and back, that set a local and go to the loop around them. Some of
+// these miss: by another local, by way of something in between, to no place.
+func jumps(seed uint64) w.Code {
+	r := rand.New(rand.NewPCG(seed, 1))
+	places := r.IntN(8) + 2
+	table := w.Code{0x0e}
+	table = append(table, w.U32(uint32(places-1))...)
+	for i := range places {
+		table = append(table, w.U32(uint32(i))...)
+	}
+	code := w.Join(w.Get(0), table)
+	for i := range places {
+		jump := func(depth int) w.Code {
+			to := w.Join(w.I32(int32(r.IntN(places+2)-1)), w.Set(0))
+			switch r.IntN(8) {
+			case 0:
+				to = w.Join(to, w.I32(7), w.Set(2))
+			case 1:
+				to = w.Join(to, w.Op(0x01))
+			}
+			return w.Join(to, w.Br(uint32(places-1-i+depth)))
+		}
+		step := w.Join(
+			w.Get(2), w.I32(31), w.Op(0x6c), w.I32(int32(i)), w.Add, w.Set(2), // 2: what came of it
+			w.Get(1), w.I32(1), w.Add, w.Tee(1), w.I32(200), w.Op(0x46), // 1: turns
+			w.If(0x40, w.Get(2), w.Return),
+			w.Get(2), w.I32(int32(1<<r.IntN(4))), w.Op(0x71), w.If(0x40, jump(1)),
+		)
+		if r.IntN(3) > 0 || i == places-1 {
+			step = w.Join(step, jump(0))
+		}
+		code = w.Join(w.Block(0x40, code), step)
+	}
+	return w.Join(w.Loop(0x40, code), w.Unreachable)
+}
+
+// TestJumpsAreDirect checks that those jumps are seen for what they are.
+func TestJumpsAreDirect(t *testing.T) {
+	direct, all := 0, 0
+	for seed := range uint64(40) {
+		var m w.Module
+		m.Func("", "i", "iii", jumps(seed))
+		wasm := m.Bytes()
+		body := wasm[bytes.Index(wasm, jumps(seed)):]
+		tests, _ := decode(wasm, generous).scan(&reader{b: body, end: len(body)}, 3)
+		for _, t := range tests {
+			all++
+			if t.jump {
+				direct++
+			}
+		}
+	}
+	if direct < 50 || direct > all-50 {
+		t.Errorf("%d of %d tests and jumps are direct jumps", direct, all)
+	}
 }
 
 func TestCorpusBehavesAlike(t *testing.T) {

@@ -7,7 +7,9 @@
 //   - all mutable globals are exported, so that a snapshot can hold them;
 //   - the declared maxima of memories and tables are lowered to the host's;
 //   - active data segments that lie close together are merged, and custom
-//     sections are dropped.
+//     sections are dropped;
+//   - jumps that Go's compiler makes by way of a table, for want of a goto, are
+//     made direct where they lead forward, which more than pays for the counter.
 //
 // It understands the core specification with mutable globals, sign extension,
 // saturating conversion, multiple values, bulk memory and reference types.
