@@ -44,33 +44,24 @@ func printed(meta lens.Meta, spec, status lens.Message) (reason string, restarts
 	if ownReason != "" {
 		reason = ownReason
 	}
-	ready, initialized := false, false
-	for c := status.Each(statusConditions); c.Next(); {
-		switch kind, isTrue := c.Str(conditionType), c.Str(conditionStatus) == "True"; kind {
-		case "PodScheduled":
-			if c.Str(conditionReason) == "SchedulingGated" {
-				reason = "SchedulingGated"
-			}
-		case "Ready":
-			ready = ready || isTrue
-		case "Initialized":
-			initialized = initialized || isTrue
-		}
+	if gated(status) {
+		reason = "SchedulingGated"
 	}
 
 	initializing, sidecarRestarts, i := false, int64(0), 0
 	for c := status.Each(statusInitContainers); c.Next(); {
 		n := c.Int32(containerRestarts)
 		restarts += n
-		sidecar := isSidecar(spec, c.Str(containerName))
+		state := c.Sub(containerState)
+		terminated := state.Sub(stateTerminated)
+		done := state.Has(stateTerminated) && terminated.Int32(terminatedExitCode) == 0
+		sidecar := (n != 0 || !done) && isSidecar(spec, c.Str(containerName))
 		if sidecar {
 			sidecarRestarts += n
 		}
-		state := c.Sub(containerState)
-		terminated := state.Sub(stateTerminated)
 		waiting := state.Sub(stateWaiting).Str(waitingReason)
 		switch {
-		case state.Has(stateTerminated) && terminated.Int32(terminatedExitCode) == 0:
+		case done:
 			i++
 			continue
 		case sidecar && c.Bool(containerStarted):
@@ -87,9 +78,9 @@ func printed(meta lens.Meta, spec, status lens.Message) (reason string, restarts
 		break
 	}
 
-	if !initializing || initialized {
+	if !initializing || holds(status, "Initialized") {
 		var containers int64
-		reason, containers = running(status, reason, ready)
+		reason, containers = running(status, reason)
 		restarts = sidecarRestarts + containers
 	}
 	if meta.Terminating() {
@@ -102,9 +93,35 @@ func printed(meta lens.Meta, spec, status lens.Message) (reason string, restarts
 	return reason, restarts
 }
 
+// gated says whether the pod waits to be let to the scheduler.
+func gated(status lens.Message) bool {
+	const gate = "SchedulingGated"
+	for reason := status.Texts(statusConditions, conditionReason); reason.Next(); {
+		if reason.Text != gate {
+			continue // which is nearly always all there is to see
+		}
+		for c := status.Each(statusConditions); c.Next(); {
+			if c.Str(conditionType) == "PodScheduled" && c.Str(conditionReason) == gate {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holds says whether a condition holds.
+func holds(status lens.Message, kind string) bool {
+	for c := status.Each(statusConditions); c.Next(); {
+		if c.Str(conditionType) == kind && c.Str(conditionStatus) == "True" {
+			return true
+		}
+	}
+	return false
+}
+
 // running is the STATUS of a pod whose containers may run. The first of its
 // containers that has something to say is heard, and a failure above all.
-func running(status lens.Message, reason string, ready bool) (string, int64) {
+func running(status lens.Message, reason string) (string, int64) {
 	var restarts int64
 	said, failed, hasRunning := false, "", false
 	for c := status.Each(statusContainers); c.Next(); {
@@ -129,7 +146,7 @@ func running(status lens.Message, reason string, ready bool) (string, int64) {
 	}
 	if reason == "Completed" {
 		switch {
-		case hasRunning && ready:
+		case hasRunning && holds(status, "Ready"):
 			reason = "Running"
 		case failed != "":
 			reason = failed

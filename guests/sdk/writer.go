@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/hanzoai/k8s/guests/sdk/lens"
 )
@@ -207,7 +208,7 @@ var plain = func() (t [256]bool) {
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
-	for i := 0; i < len(s); {
+	for i := plainPrefix(s); i < len(s); {
 		c := s[i]
 		if plain[c] {
 			i++
@@ -250,6 +251,30 @@ func appendString(b []byte, s string) []byte {
 		i += size
 	}
 	return append(append(b, s[start:]...), '"')
+}
+
+// plainPrefix is a number of bytes at the start of s that stand for themselves,
+// all of them where that can be told by looking at eight at once: every turn of a
+// loop costs WebAssembly dear.
+func plainPrefix(s string) int {
+	if len(s) < 8 {
+		return 0
+	}
+	for i := 0; ; i = min(i+8, len(s)-8) { // the last eight overlap those before
+		if !plainWord(*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))) {
+			return i
+		}
+		if i == len(s)-8 {
+			return len(s)
+		}
+	}
+}
+
+// plainWord says whether eight bytes all stand for themselves.
+func plainWord(x uint64) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	quote, slash := x^'"'*ones, x^'\\'*ones
+	return (x|(x-' '*ones)|(quote-ones)&^quote|(slash-ones)&^slash)&high == 0
 }
 
 // validPrefix is how many bytes of b are UTF-8 before the first that is not.

@@ -88,16 +88,37 @@ func TestWriter(t *testing.T) {
 func FuzzString(f *testing.F) {
 	f.Add("a\"\\\b\f\n\r\t\x00\x1f\x7f<>&\u2028\u2029é\U0001F600\xff\xed\xa0\x80")
 	f.Fuzz(func(t *testing.T, s string) {
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(s); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := string(appendString(nil, s)), strings.TrimSuffix(b.String(), "\n"); got != want {
+		if got, want := string(appendString(nil, s)), reference(t, s); got != want {
 			t.Errorf("%q is written %s, want %s", s, got, want)
 		}
 	})
+}
+
+func reference(t *testing.T, s string) string {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// TestEveryByteInEveryPlace checks the strings that are looked at eight bytes at
+// once: each byte, wherever it stands among plain ones.
+func TestEveryByteInEveryPlace(t *testing.T) {
+	for size := range 20 {
+		for at := range size {
+			for c := range utf8.RuneSelf {
+				s := []byte(strings.Repeat("a", size))
+				s[at] = byte(c)
+				if got, want := string(appendString(nil, string(s))), reference(t, string(s)); got != want {
+					t.Fatalf("%q: got %s, want %s", s, got, want)
+				}
+			}
+		}
+	}
 }
 
 func FuzzUTF8(f *testing.F) {

@@ -15,10 +15,11 @@ import (
 // return errors field by field: it answers zero, marks the fault, and whoever
 // handed out the object looks at it once, at the end.
 //
-// It also keeps the index of every message of the object that has been looked
-// into, so that the next object needs no memory of its own.
+// It also keeps the object, and the index of every message of it that has been
+// looked into, so that the next object needs no memory of its own.
 type Fault struct {
 	err    error
+	data   []byte
 	fields []field
 }
 
@@ -57,15 +58,15 @@ const (
 	wireFixed32 = 5
 )
 
-// Message is one protobuf message, or nothing: the zero Message has no fields.
+// Message is one protobuf message, or nothing: the zero Message has no fields. It
+// is small, because WebAssembly passes it in memory.
 type Message struct {
-	data     []byte
-	from, to int // its part of the index
 	fault    *Fault
+	from, to uint32 // its part of the index
 }
 
-// field is where a field of a message is: start and end of what is
-// length-delimited, or the low and high half of a varint.
+// field is where in the object a field of a message is: start and end of what
+// is length-delimited, or the low and high half of a varint.
 type field struct {
 	tag  uint32
 	a, b uint32
@@ -74,8 +75,8 @@ type field struct {
 // Protobuf is data as a message whose faults go to f. What was read by way of f
 // before is no longer good.
 func Protobuf(data []byte, f *Fault) Message {
-	f.fields = f.fields[:0]
-	return f.message(data)
+	f.data, f.fields = data, f.fields[:0]
+	return f.message(0, uint32(len(data)))
 }
 
 // Err is what has been found wrong with the object so far.
@@ -86,28 +87,19 @@ func (m Message) Err() error {
 	return m.fault.err
 }
 
-// message notes where the fields of a message are. Every field is decoded once,
-// here: it is where a guest spends its time. The loop does tags and lengths of
-// up to two bytes by itself, which is nearly all of them, without a call.
-func (f *Fault) message(data []byte) Message {
-	m := Message{data: data, from: len(f.fields), fault: f}
-	fields := f.fields
-	for pos := 0; pos < len(data); {
-		at := pos
-		tag := uint32(data[at])
-		if at++; tag >= 0x80 && at < len(data) {
-			tag = tag&0x7f | uint32(data[at])<<7
-			at++
-		}
-		if tag&7 == wireBytes && tag-8 < 1<<14-8 && at < len(data) {
-			n := int(data[at])
-			if at++; n >= 0x80 && at < len(data) {
-				n = n&0x7f | int(data[at])<<7
-				at++
-			}
-			if n < 1<<14 && n <= len(data)-at {
-				pos = at + n
-				fields = append(fields, field{tag, uint32(at), uint32(pos)})
+// message notes where the fields of a message are, which is the part of the
+// object from start up to end. Every field is decoded once, here: it is where a
+// guest spends its time. What most fields are, a small number and a short string
+// or message, it does by itself.
+func (f *Fault) message(start, end uint32) Message {
+	m := Message{fault: f, from: uint32(len(f.fields))}
+	data, fields := f.data[:end], f.fields
+	for pos := int(start); pos < len(data); {
+		tag := uint64(data[pos])
+		if tag&7 == wireBytes && tag-8 < 0x78 && pos+1 < len(data) {
+			if n := int(data[pos+1]); n < 0x80 && n < len(data)-pos-1 {
+				pos += n + 2
+				fields = append(fields, field{uint32(tag), uint32(pos - n), uint32(pos)})
 				continue
 			}
 		}
@@ -117,7 +109,7 @@ func (f *Fault) message(data []byte) Message {
 		}
 		fields, pos = append(fields, next), end
 	}
-	f.fields, m.to = fields, len(fields)
+	f.fields, m.to = fields, uint32(len(fields))
 	return m
 }
 
@@ -220,7 +212,7 @@ func (m Message) Bytes(num int) []byte {
 	if !ok {
 		return nil
 	}
-	return m.data[f.a:f.b]
+	return m.fault.data[f.a:f.b]
 }
 
 // Str is a string field.
@@ -243,7 +235,7 @@ func (m Message) Bool(num int) bool { return m.Int(num) != 0 }
 // Sub is an embedded message. Of several, protobuf says, the fields are merged,
 // which is what reading them one after the other does.
 func (m Message) Sub(num int) Message {
-	var sub []byte
+	var sub field
 	n := 0
 	for _, f := range m.index() {
 		if f.tag>>3 != uint32(num) {
@@ -253,20 +245,24 @@ func (m Message) Sub(num int) Message {
 			m.fault.mark(ErrWireType)
 			return Message{}
 		}
-		body := m.data[f.a:f.b]
-		switch n++; n {
-		case 1:
-			sub = body
-		case 2:
-			sub = append(append(make([]byte, 0, len(sub)+len(body)), sub...), body...)
-		default:
-			sub = append(sub, body...)
+		if n++; n == 1 {
+			sub = f
+		} else {
+			sub = m.fault.join(sub, f)
 		}
 	}
 	if n == 0 {
 		return Message{}
 	}
-	return m.fault.message(sub)
+	return m.fault.message(sub.a, sub.b)
+}
+
+// join is two parts of the object as one, which it appends to the object.
+func (f *Fault) join(x, y field) field {
+	first, second := f.data[x.a:x.b], f.data[y.a:y.b]
+	start := uint32(len(f.data))
+	f.data = append(append(append(make([]byte, 0, len(f.data)+len(first)+len(second)), f.data...), first...), second...)
+	return field{x.tag, start, uint32(len(f.data))}
 }
 
 // Each goes through the messages of a repeated field, in order:
@@ -276,7 +272,9 @@ func (m Message) Sub(num int) Message {
 //	}
 //
 // It is no iter.Seq, whose closures a guest would have to allocate.
-func (m Message) Each(num int) Messages { return Messages{all: m, num: uint32(num), next: m.from} }
+func (m Message) Each(num int) Messages {
+	return Messages{num: uint32(num), next: m.from, all: m}
+}
 
 // Messages is where a loop over the messages of a repeated field stands. Its
 // Message is the one that Next moved to.
@@ -284,14 +282,14 @@ type Messages struct {
 	Message
 	all  Message
 	num  uint32
-	next int
+	next uint32
 }
 
 // Next moves to the next message, and is false when there is none.
 func (i *Messages) Next() bool {
-	body, ok := i.all.advance(&i.next, i.num)
+	f, ok := i.all.advance(&i.next, i.num)
 	if ok {
-		i.Message = i.all.fault.message(body)
+		i.Message = i.all.fault.message(f.a, f.b)
 	}
 	return ok
 }
@@ -310,22 +308,27 @@ type Strings struct {
 	Text  string // the one that Next moved to
 	all   Message
 	num   uint32
-	next  int
+	next  uint32
 	inner int // the string's field in a message, 0 for a string itself
 }
 
 // Next moves to the next string, and is false when there is none.
 func (i *Strings) Next() bool {
-	body, ok := i.all.advance(&i.next, i.num)
-	if ok && i.inner != 0 {
+	f, ok := i.all.advance(&i.next, i.num)
+	if !ok {
+		i.Text = ""
+		return false
+	}
+	body := i.all.fault.data[f.a:f.b]
+	if i.inner != 0 {
 		body = i.all.fault.pick(body, uint32(i.inner))
 	}
 	i.Text = text(body)
-	return ok
+	return true
 }
 
 // advance moves next past the next field with a number, and is that field.
-func (m *Message) advance(next *int, num uint32) ([]byte, bool) {
+func (m *Message) advance(next *uint32, num uint32) (field, bool) {
 	for *next < m.to {
 		f := m.fault.fields[*next]
 		*next++
@@ -334,11 +337,11 @@ func (m *Message) advance(next *int, num uint32) ([]byte, bool) {
 		}
 		if f.tag&7 != wireBytes {
 			m.fault.mark(ErrWireType)
-			return nil, false
+			return field{}, false
 		}
-		return m.data[f.a:f.b], true
+		return f, true
 	}
-	return nil, false
+	return field{}, false
 }
 
 // pick is one bytes field of a message that little else is read of: it passes
@@ -456,11 +459,11 @@ func (m Message) quantity(num int, key string) (string, Quantity) {
 
 // Time is a time as Unix seconds, and whether it is set.
 func (m Message) Time(num int) (unix int64, ok bool) {
-	b := m.Bytes(num)
-	if len(b) == 0 {
+	f, ok := m.last(num, wireBytes)
+	if !ok || f.a == f.b {
 		return 0, false
 	}
-	return m.fault.message(b).Int(1), true
+	return m.fault.message(f.a, f.b).Int(1), true
 }
 
 // MicroTime is a time that has microseconds, as Unix seconds, and whether it is
@@ -468,11 +471,11 @@ func (m Message) Time(num int) (unix int64, ok bool) {
 // within one second moves the seconds.
 func (m Message) MicroTime(num int) (unix int64, ok bool) {
 	const seconds, nanos, second = 1, 2, 1_000_000_000
-	b := m.Bytes(num)
-	if len(b) == 0 {
+	f, ok := m.last(num, wireBytes)
+	if !ok || f.a == f.b {
 		return 0, false
 	}
-	t := m.fault.message(b)
+	t := m.fault.message(f.a, f.b)
 	n := t.Int32(nanos)
 	n -= n % 1000
 	unix = t.Int(seconds) + n/second
