@@ -16,38 +16,7 @@ import (
 	"github.com/hanzoai/k8s/plane"
 )
 
-var rows = difftest.Projection[batchv1.Job, plane.Job]{Token: "k8s_jobs_list", Reference: typedJob}
-
-func typedJob(j *batchv1.Job) plane.Job {
-	unix := func(t *metav1.Time) int {
-		if t == nil {
-			return 0
-		}
-		return difftest.Unix(t.Time)
-	}
-	out := plane.Job{Namespace: j.Namespace, Name: j.Name, Active: int(j.Status.Active), Succeeded: int(j.Status.Succeeded),
-		Failed: int(j.Status.Failed), Phase: "running", StartedAt: unix(j.Status.StartTime), EndedAt: unix(j.Status.CompletionTime)}
-	first := func(kind batchv1.JobConditionType) *batchv1.JobCondition {
-		for i, c := range j.Status.Conditions {
-			if c.Type == kind {
-				if c.Status != corev1.ConditionTrue {
-					return nil
-				}
-				return &j.Status.Conditions[i]
-			}
-		}
-		return nil
-	}
-	if first(batchv1.JobComplete) != nil {
-		out.Phase = "succeeded"
-	} else if c := first(batchv1.JobFailed); c != nil {
-		out.Phase = "failed"
-		if out.EndedAt == 0 {
-			out.EndedAt = difftest.Unix(c.LastTransitionTime.Time)
-		}
-	}
-	return out
-}
+var rows = difftest.Projection[batchv1.Job, plane.Job]{Token: "k8s_jobs_list", Reference: difftest.Job}
 
 func FuzzJob(f *testing.F) {
 	difftest.Fuzz(f, rows, nil, func(j *batchv1.Job, c randfill.Continue) {

@@ -13,12 +13,7 @@ import (
 	"github.com/hanzoai/k8s/plane"
 )
 
-var rows = difftest.Projection[corev1.Namespace, plane.Namespace]{
-	Token: "k8s_namespaces_list",
-	Reference: func(n *corev1.Namespace) plane.Namespace {
-		return plane.Namespace{Name: n.Name, Phase: string(n.Status.Phase), Labels: plane.MapOf(n.Labels)}
-	},
-}
+var rows = difftest.Projection[corev1.Namespace, plane.Namespace]{Token: "k8s_namespaces_list", Reference: difftest.Namespace}
 
 func FuzzNamespace(f *testing.F) { difftest.Fuzz(f, rows, nil, nil) }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/hanzoai/k8s/plane"
 )
 
-var rows = difftest.Projection[corev1.Node, plane.Node]{Token: "k8s_nodes_list", Reference: typedNode, Equal: sameSize}
+var rows = difftest.Projection[corev1.Node, plane.Node]{Token: "k8s_nodes_list", Reference: difftest.Node, Equal: sameSize}
 
 // sameSize compares capacities by their value: of damaged bytes the typed object
 // has them in canonical form, and the guest as they stand.
@@ -26,45 +26,6 @@ var sameSize = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() =
 		y, err2 := resource.ParseQuantity(b)
 		return a == b || err1 == nil && err2 == nil && x.Cmp(y) == 0
 	}))
-
-func typedNode(n *corev1.Node) plane.Node {
-	first := func(keys ...string) string {
-		for _, k := range keys {
-			if v := n.Labels[k]; v != "" {
-				return v
-			}
-		}
-		return ""
-	}
-	quantity := func(name corev1.ResourceName) string {
-		q, ok := n.Status.Capacity[name]
-		if !ok {
-			return ""
-		}
-		return q.String()
-	}
-	count := func(name corev1.ResourceName) int {
-		q := n.Status.Allocatable[name]
-		return int(q.Value())
-	}
-	out := plane.Node{Name: n.Name, Schedulable: !n.Spec.Unschedulable,
-		Region:       first("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
-		InstanceKind: first("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"),
-		Cpu:          quantity("cpu"), Memory: quantity("memory"), NvidiaGpu: count("nvidia.com/gpu"), AmdGpu: count("amd.com/gpu")}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			out.Ready = c.Status == corev1.ConditionTrue
-			break
-		}
-	}
-	for _, a := range n.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			out.InternalIp = a.Address
-			break
-		}
-	}
-	return out
-}
 
 func TestNodes(t *testing.T) {
 	list := func(pairs ...string) corev1.ResourceList {

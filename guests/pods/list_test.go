@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,129 +13,7 @@ import (
 	"github.com/hanzoai/k8s/plane"
 )
 
-var projection = difftest.Projection[corev1.Pod, plane.Pod]{Token: "k8s_pods_list", Reference: typedPod}
-
-// typedPod is the projection over the typed object, its STATUS transcribed from
-// printPod.
-func typedPod(p *corev1.Pod) plane.Pod {
-	out := plane.Pod{
-		Namespace: p.Namespace, Name: p.Name, Phase: string(p.Status.Phase), Node: p.Spec.NodeName,
-	}
-	if o := metav1.GetControllerOfNoCopy(p); o != nil {
-		out.Controller = o.Kind + "/" + o.Name
-	}
-	for _, v := range p.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil {
-			out.Claims = append(out.Claims, v.PersistentVolumeClaim.ClaimName)
-		} else if v.Ephemeral != nil {
-			out.Claims = append(out.Claims, p.Name+"-"+v.Name)
-		}
-	}
-	for _, c := range append(p.Spec.InitContainers[:len(p.Spec.InitContainers):len(p.Spec.InitContainers)], p.Spec.Containers...) {
-		out.Images = append(out.Images, c.Image)
-	}
-	if out.Reason, out.Restarts = printPod(p); out.Reason == out.Phase {
-		out.Reason = ""
-	}
-	return out
-}
-
-func printPod(pod *corev1.Pod) (reason string, restarts int) {
-	reason = string(pod.Status.Phase)
-	if pod.Status.Reason != "" {
-		reason = pod.Status.Reason
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
-			reason = corev1.PodReasonSchedulingGated
-		}
-	}
-	inits := map[string]*corev1.Container{}
-	for i := range pod.Spec.InitContainers {
-		inits[pod.Spec.InitContainers[i].Name] = &pod.Spec.InitContainers[i]
-	}
-	restartable := func(name string) bool {
-		c := inits[name]
-		return c != nil && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-	}
-	sidecars, initializing := 0, false
-	for i, c := range pod.Status.InitContainerStatuses {
-		restarts += int(c.RestartCount)
-		if restartable(c.Name) {
-			sidecars += int(c.RestartCount)
-		}
-		switch t, w := c.State.Terminated, c.State.Waiting; {
-		case t != nil && t.ExitCode == 0:
-			continue
-		case restartable(c.Name) && c.Started != nil && *c.Started:
-			continue
-		case t != nil && t.Reason != "":
-			reason = "Init:" + t.Reason
-		case t != nil && t.Signal != 0:
-			reason = fmt.Sprintf("Init:Signal:%d", t.Signal)
-		case t != nil:
-			reason = fmt.Sprintf("Init:ExitCode:%d", t.ExitCode)
-		case w != nil && w.Reason != "" && w.Reason != "PodInitializing":
-			reason = "Init:" + w.Reason
-		default:
-			reason = fmt.Sprintf("Init:%d/%d", i, len(pod.Spec.InitContainers))
-		}
-		initializing = true
-		break
-	}
-	has := func(kind corev1.PodConditionType) bool {
-		for _, c := range pod.Status.Conditions {
-			if c.Type == kind && c.Status == corev1.ConditionTrue {
-				return true
-			}
-		}
-		return false
-	}
-	if !initializing || has(corev1.PodInitialized) {
-		restarts = sidecars
-		running, failure := false, ""
-		for i := len(pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
-			c := pod.Status.ContainerStatuses[i]
-			restarts += int(c.RestartCount)
-			switch t, w := c.State.Terminated, c.State.Waiting; {
-			case w != nil && w.Reason != "":
-				reason = w.Reason
-			case t != nil:
-				switch {
-				case t.Reason != "":
-					reason = t.Reason
-				case t.Signal != 0:
-					reason = fmt.Sprintf("Signal:%d", t.Signal)
-				default:
-					reason = fmt.Sprintf("ExitCode:%d", t.ExitCode)
-				}
-				if t.ExitCode != 0 {
-					failure = reason
-				}
-			case c.Ready && c.State.Running != nil:
-				running = true
-			}
-		}
-		if reason == "Completed" {
-			switch {
-			case running && has(corev1.PodReady):
-				reason = "Running"
-			case failure != "":
-				reason = failure
-			case running:
-				reason = "NotReady"
-			}
-		}
-	}
-	if pod.DeletionTimestamp != nil {
-		if pod.Status.Reason == "NodeLost" {
-			reason = "Unknown"
-		} else if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			reason = "Terminating"
-		}
-	}
-	return reason, restarts
-}
+var projection = difftest.Projection[corev1.Pod, plane.Pod]{Token: "k8s_pods_list", Reference: difftest.Pod}
 
 var (
 	always = corev1.ContainerRestartPolicyAlways

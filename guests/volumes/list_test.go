@@ -12,53 +12,9 @@ import (
 	"github.com/hanzoai/k8s/plane"
 )
 
-var claimRows = difftest.Projection[corev1.PersistentVolumeClaim, plane.Claim]{
-	Token: "k8s_volumes_list_claims",
-	Reference: func(c *corev1.PersistentVolumeClaim) plane.Claim {
-		request, capacity := c.Spec.Resources.Requests[corev1.ResourceStorage], c.Status.Capacity[corev1.ResourceStorage]
-		out := plane.Claim{Namespace: c.Namespace, Name: c.Name, Phase: string(c.Status.Phase), Volume: c.Spec.VolumeName,
-			RequestGi: difftest.Gi(request), CapacityGi: difftest.Gi(capacity)}
-		if c.Spec.StorageClassName != nil {
-			out.StorageClass = *c.Spec.StorageClassName
-		}
-		switch c.Status.AllocatedResourceStatuses[corev1.ResourceStorage] {
-		case corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInProgress:
-			out.Resize = "resizing"
-		case corev1.PersistentVolumeClaimNodeResizePending:
-			out.Resize = "pending_on_node"
-		case corev1.PersistentVolumeClaimControllerResizeInfeasible, corev1.PersistentVolumeClaimNodeResizeInfeasible,
-			"ControllerResizeFailed", "NodeResizeFailed":
-			out.Resize = "infeasible"
-		default:
-			if c.Status.Phase == corev1.ClaimBound && capacity.Cmp(request) < 0 {
-				out.Resize = "resizing"
-			}
-			for _, k := range c.Status.Conditions {
-				if k.Status == corev1.ConditionTrue && k.Type == corev1.PersistentVolumeClaimResizing && out.Resize == "" {
-					out.Resize = "resizing"
-				}
-				if k.Status == corev1.ConditionTrue && k.Type == corev1.PersistentVolumeClaimFileSystemResizePending {
-					out.Resize = "pending_on_node"
-				}
-			}
-		}
-		return out
-	},
-}
+var claimRows = difftest.Projection[corev1.PersistentVolumeClaim, plane.Claim]{Token: "k8s_volumes_list_claims", Reference: difftest.Claim}
 
-var volumeRows = difftest.Projection[corev1.PersistentVolume, plane.Volume]{
-	Token: "k8s_volumes_list_persistent",
-	Reference: func(v *corev1.PersistentVolume) plane.Volume {
-		out := plane.Volume{Name: v.Name, Phase: string(v.Status.Phase), CapacityGi: difftest.Gi(v.Spec.Capacity[corev1.ResourceStorage])}
-		if v.Spec.CSI != nil {
-			out.Handle = v.Spec.CSI.VolumeHandle
-		}
-		if r := v.Spec.ClaimRef; r != nil {
-			out.ClaimNamespace, out.ClaimName = r.Namespace, r.Name
-		}
-		return out
-	},
-}
+var volumeRows = difftest.Projection[corev1.PersistentVolume, plane.Volume]{Token: "k8s_volumes_list_persistent", Reference: difftest.Volume}
 
 func storageOf(size string) corev1.ResourceList {
 	if size == "" {

@@ -15,147 +15,19 @@ import (
 	"github.com/hanzoai/k8s/plane"
 )
 
-func owner(o metav1.Object) string {
-	if c := metav1.GetControllerOf(o); c != nil {
-		return c.Kind + "/" + c.Name
-	}
-	return ""
-}
+var deployments = difftest.Projection[appsv1.Deployment, plane.Workload]{Token: "k8s_workloads_list_deployments", Reference: difftest.Deployment}
 
-func images(s corev1.PodSpec) (out []string) {
-	for _, c := range s.InitContainers {
-		out = append(out, c.Image)
-	}
-	for _, c := range s.Containers {
-		out = append(out, c.Image)
-	}
-	return out
-}
+var replicaSets = difftest.Projection[appsv1.ReplicaSet, plane.Workload]{Token: "k8s_workloads_list_replicasets", Reference: difftest.ReplicaSet}
 
-func wanted(n *int32) int {
-	if n == nil {
-		return 1
-	}
-	return int(*n)
-}
+var statefulSets = difftest.Projection[appsv1.StatefulSet, plane.Workload]{Token: "k8s_workloads_list_statefulsets", Reference: difftest.StatefulSet}
 
-var deployments = difftest.Projection[appsv1.Deployment, plane.Workload]{
-	Token: "k8s_workloads_list_deployments",
-	Reference: func(d *appsv1.Deployment) plane.Workload {
-		return plane.Workload{Namespace: d.Namespace, Name: d.Name, Kind: "Deployment", Replicas: wanted(d.Spec.Replicas),
-			Ready: int(d.Status.ReadyReplicas), Updated: int(d.Status.UpdatedReplicas), Images: images(d.Spec.Template.Spec), Owner: owner(d)}
-	},
-}
+var services = difftest.Projection[corev1.Service, plane.Service]{Token: "k8s_workloads_list_services", Reference: difftest.Service}
 
-var replicaSets = difftest.Projection[appsv1.ReplicaSet, plane.Workload]{
-	Token: "k8s_workloads_list_replicasets",
-	Reference: func(r *appsv1.ReplicaSet) plane.Workload {
-		return plane.Workload{Namespace: r.Namespace, Name: r.Name, Kind: "ReplicaSet", Replicas: wanted(r.Spec.Replicas),
-			Ready: int(r.Status.ReadyReplicas), Updated: int(r.Status.Replicas), Images: images(r.Spec.Template.Spec), Owner: owner(r)}
-	},
-}
+var ingresses = difftest.Projection[networkingv1.Ingress, plane.Ingress]{Token: "k8s_workloads_list_ingresses", Reference: difftest.Ingress}
 
-var statefulSets = difftest.Projection[appsv1.StatefulSet, plane.Workload]{
-	Token: "k8s_workloads_list_statefulsets",
-	Reference: func(s *appsv1.StatefulSet) plane.Workload {
-		return plane.Workload{Namespace: s.Namespace, Name: s.Name, Kind: "StatefulSet", Replicas: wanted(s.Spec.Replicas),
-			Ready: int(s.Status.ReadyReplicas), Updated: int(s.Status.UpdatedReplicas), Images: images(s.Spec.Template.Spec), Owner: owner(s)}
-	},
-}
+var events = difftest.Projection[corev1.Event, plane.Event]{Token: "k8s_workloads_list_events", Reference: difftest.Event}
 
-var services = difftest.Projection[corev1.Service, plane.Service]{
-	Token: "k8s_workloads_list_services",
-	Reference: func(s *corev1.Service) plane.Service {
-		out := plane.Service{Namespace: s.Namespace, Name: s.Name, Type: string(s.Spec.Type), ClusterIp: s.Spec.ClusterIP,
-			ClusterIps: s.Spec.ClusterIPs, ExternalName: s.Spec.ExternalName}
-		for _, i := range s.Status.LoadBalancer.Ingress {
-			for _, a := range []string{i.IP, i.Hostname} {
-				if a != "" {
-					out.Ips = append(out.Ips, a)
-				}
-			}
-		}
-		for _, key := range loadBalancerIDs {
-			if out.LbId == "" {
-				out.LbId = s.Annotations[key]
-			}
-		}
-		for _, p := range s.Spec.Ports {
-			out.Ports = append(out.Ports, int(p.Port))
-		}
-		return out
-	},
-}
-
-var ingresses = difftest.Projection[networkingv1.Ingress, plane.Ingress]{
-	Token: "k8s_workloads_list_ingresses",
-	Reference: func(i *networkingv1.Ingress) plane.Ingress {
-		out := plane.Ingress{Namespace: i.Namespace, Name: i.Name}
-		for _, r := range i.Spec.Rules {
-			if r.Host == "" {
-				r.Host = "*"
-			}
-			out.Hosts = append(out.Hosts, r.Host)
-		}
-		if len(i.Spec.Rules) == 0 && i.Spec.DefaultBackend != nil {
-			out.Hosts = []string{"*"}
-		}
-		for _, t := range i.Spec.TLS {
-			out.TlsHosts = append(out.TlsHosts, t.Hosts...)
-		}
-		for _, l := range i.Status.LoadBalancer.Ingress {
-			for _, a := range []string{l.IP, l.Hostname} {
-				if a != "" {
-					out.Addresses = append(out.Addresses, a)
-				}
-			}
-		}
-		return out
-	},
-}
-
-var events = difftest.Projection[corev1.Event, plane.Event]{
-	Token: "k8s_workloads_list_events",
-	Reference: func(e *corev1.Event) plane.Event {
-		out := plane.Event{Namespace: e.Namespace, Name: e.Name, Type: e.Type, Reason: e.Reason, Message: e.Message,
-			Object: e.InvolvedObject.Kind, Count: int(e.Count)}
-		if e.InvolvedObject.Name != "" {
-			out.Object += "/" + e.InvolvedObject.Name
-		}
-		if e.Series != nil && e.Series.Count != 0 {
-			out.Count = int(e.Series.Count)
-		}
-		if out.Count == 0 {
-			out.Count = 1
-		}
-		times := []metav1.Time{e.LastTimestamp, metav1.Time(e.EventTime), e.FirstTimestamp, e.CreationTimestamp}
-		if e.Series != nil {
-			times = append([]metav1.Time{metav1.Time(e.Series.LastObservedTime)}, times...)
-		}
-		for _, t := range times {
-			if !t.IsZero() {
-				out.LastSeen = int(t.Unix())
-				break
-			}
-		}
-		return out
-	},
-}
-
-var configMaps = difftest.Projection[corev1.ConfigMap, plane.ConfigMap]{
-	Token: "k8s_workloads_list_configmaps",
-	Reference: func(m *corev1.ConfigMap) plane.ConfigMap {
-		out := plane.ConfigMap{Namespace: m.Namespace, Name: m.Name, Data: plane.MapOf(m.Data)}
-		sizes := map[string]string{}
-		for k := range m.BinaryData {
-			sizes[k] = ""
-		}
-		for _, k := range plane.MapOf(sizes) {
-			out.BinaryKeys = append(out.BinaryKeys, plane.BinaryKey{Name: k.Key, Bytes: len(m.BinaryData[k.Key])})
-		}
-		return out
-	},
-}
+var configMaps = difftest.Projection[corev1.ConfigMap, plane.ConfigMap]{Token: "k8s_workloads_list_configmaps", Reference: difftest.ConfigMap}
 
 func FuzzDeployment(f *testing.F)  { difftest.Fuzz(f, deployments, nil, nil) }
 func FuzzReplicaSet(f *testing.F)  { difftest.Fuzz(f, replicaSets, nil, nil) }
