@@ -4,22 +4,28 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/hanzoai/k8s/guests/build"
 )
 
 func main() {
-	reports, err := build.All(".")
+	if err := all(".", os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// all builds the guests of the module at root, and says so line by line.
+func all(root string, w io.Writer) error {
+	reports, err := build.All(root)
 	for _, r := range reports {
 		state := "built"
 		if r.Cached {
 			state = "as it was"
 		}
-		fmt.Printf("%-24s %8d bytes, %d ops, %s\n", r.Path, r.Size, len(r.Manifest.Ops), state)
+		fmt.Fprintf(w, "%-24s %8d bytes, %d ops, %s\n", r.Path, r.Size, len(r.Manifest.Ops), state)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	return err
 }
