@@ -19,6 +19,7 @@ type bound interface {
 	One(namespace string) error
 	WholeCluster() error
 	Do(ctx context.Context, req *registry.Request) (*http.Response, error)
+	Redact(words []byte)
 	Seal(purpose string, plain []byte) string
 	Open(purpose, token string) ([]byte, error)
 	Done() <-chan struct{}

@@ -95,6 +95,10 @@ func (b *reach) Seal(purpose string, plain []byte) string {
 	return base64.RawURLEncoding.EncodeToString(b.aead().Seal(nil, make([]byte, 12), plain, []byte(purpose)))
 }
 
+func (b *reach) Redact(words []byte) {
+	copy(words, bytes.ReplaceAll(words, []byte(sentinel), bytes.Repeat([]byte("*"), len(sentinel))))
+}
+
 func (b *reach) Open(purpose, token string) ([]byte, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *call) send(ctx context.Context, verb, resource string, q *registry.Requ
 	r := &reply{Response: resp, c: c, ctx: ctx, noted: HostCall{Verb: verb, Resource: resource, Status: resp.StatusCode}}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer r.close()
-		return nil, verdict(resp)
+		return nil, verdict(resp, c.bound.Redact)
 	}
 	return r, nil
 }

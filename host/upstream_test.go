@@ -220,7 +220,7 @@ func TestRowB15(t *testing.T) {
 	g := world{serve: func(w http.ResponseWriter, _ *http.Request) {
 		status(w, 409, metav1.Status{
 			Reason:  "Conflict\x1b[31m",
-			Message: "\x1b[2J\x07a\nb\r\u202e<script>\xff" + strings.Repeat("y", 1<<20) + sentinel,
+			Message: "\x1b[2J\x07a\nb\r\u202e<script>\xff Bearer " + sentinel + strings.Repeat("y", 1<<20) + sentinel,
 			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "m\x1b[0m", Field: ".spec\n"}}},
 		})
 	}}.guest(t)

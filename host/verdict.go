@@ -39,9 +39,11 @@ type Conflict struct {
 }
 
 // verdict is what an answer that is not a success means. The body counts only
-// where it is a Status of the API server's; anything else is never passed on.
-func verdict(resp *http.Response) *registry.Refusal {
+// where it is a Status of the API server's; anything else is never passed on, nor
+// is what redact takes out: the credential, from a cluster that repeats it.
+func verdict(resp *http.Response, redact func([]byte)) *registry.Refusal {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	redact(body)
 	st, ok := statusOf(body)
 	if !ok {
 		return wordless(resp, body)

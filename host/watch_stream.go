@@ -310,9 +310,9 @@ func (w *watching) read(b []byte) (frame, *registry.Refusal) {
 	switch kind.text() {
 	case "ADDED", "MODIFIED", "DELETED", "BOOKMARK":
 	case "ERROR":
-		return frame{}, wronged(object.value)
+		return frame{}, wronged(object.value, w.c.bound.Redact)
 	case "":
-		return frame{}, wronged(b)
+		return frame{}, wronged(b, w.c.bound.Redact)
 	default:
 		return frame{}, upstream("the cluster sent a change of an unknown type")
 	}
@@ -338,7 +338,8 @@ func (w *watching) read(b []byte) (frame, *registry.Refusal) {
 }
 
 // wronged is what the object of an ERROR event means.
-func wronged(b []byte) *registry.Refusal {
+func wronged(b []byte, redact func([]byte)) *registry.Refusal {
+	redact(b)
 	st, ok := statusOf(b)
 	if !ok || st.Code < 400 {
 		return upstream("the cluster ended a watch without a reason")

@@ -74,8 +74,8 @@ func (b *Bound) WholeCluster() error {
 //
 // Its refusals are deregistered, kms_unavailable, breaker_open, address_refused,
 // connect_timeout, cluster_unreachable, tls_invalid, redirected, bad_upstream,
-// deadline and cancelled; those of reading the body are deregistered, truncated,
-// too_large, deadline and cancelled. The caller closes the body.
+// deadline and canceled; those of reading the body are deregistered, truncated,
+// too_large, deadline and canceled. The caller closes the body.
 func (b *Bound) Do(ctx context.Context, req *Request) (*http.Response, error) {
 	if err := b.registry.verify(ctx, b.entry); err != nil {
 		return nil, err
@@ -95,6 +95,10 @@ func (b *Bound) Do(ctx context.Context, req *Request) (*http.Response, error) {
 	b.registry.observer.Upstream(b.entry.org.name, b.entry.name, req.Method, status, now.Sub(start))
 	return resp, err
 }
+
+// Redact overwrites the credential's token wherever it stands in words, which a
+// cluster has sent and a caller may come to see.
+func (b *Bound) Redact(words []byte) { b.entry.client.redact(words) }
 
 // Seal is plain, encrypted and authenticated for purpose with a key derived
 // from the cluster's credential, as base64url. Another org, cluster, purpose or

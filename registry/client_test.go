@@ -197,7 +197,7 @@ func TestAnswersCutShort(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
 		_, err := get(ctx, b, "/api/v1/pods")
-		wantRefusal(t, err, "cancelled")
+		wantRefusal(t, err, "canceled")
 	})
 }
 

@@ -111,7 +111,7 @@ func TestAdmissionRate(t *testing.T) {
 }
 
 func TestBreaker(t *testing.T) {
-	silence, refusal := Refuse(504, "connect_timeout", ""), Refuse(499, "cancelled", "")
+	silence, refusal := Refuse(504, "connect_timeout", ""), Refuse(499, "canceled", "")
 	var states []string
 	b := breaker{changed: func(state string) { states = append(states, state) }}
 	now := time.Unix(1000, 0)

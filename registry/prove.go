@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -124,9 +125,9 @@ func notAPIServer() *Refusal {
 // quote is a cluster's own words made fit for an answer: of bounded length,
 // without control characters, and without the credential, should it repeat it.
 func (c *client) quote(words string) string {
-	if c.token != "" {
-		words = strings.ReplaceAll(words, c.token, "…")
-	}
+	text := []byte(words)
+	c.redact(text)
+	words = string(text)
 	if len(words) > maxMessage {
 		words = words[:maxMessage] + "…"
 	}
@@ -136,4 +137,23 @@ func (c *client) quote(words string) string {
 		}
 		return ' '
 	}, strings.ToValidUTF8(words, " "))
+}
+
+// redact takes the credential out of a cluster's own words, where it stands. The
+// length stays, so that a message in protobuf is one still.
+func (c *client) redact(words []byte) {
+	if c.token == "" {
+		return
+	}
+	token := []byte(c.token)
+	for rest := words; ; {
+		at := bytes.Index(rest, token)
+		if at < 0 {
+			return
+		}
+		for i := range token {
+			rest[at+i] = '*'
+		}
+		rest = rest[at+len(token):]
+	}
 }

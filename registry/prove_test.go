@@ -67,3 +67,25 @@ func TestProof(t *testing.T) {
 		})
 	}
 }
+
+// TestRedact: a cluster that repeats its credential does not get it told on, and
+// nothing else of what it says changes, its length least of all.
+func TestRedact(t *testing.T) {
+	c := &client{token: "tok-en"}
+	for in, want := range map[string]string{
+		"":                      "",
+		"no such thing":         "no such thing",
+		"Bearer tok-en refused": "Bearer ****** refused",
+		"tok-entok-en":          "************",
+		"tok-e":                 "tok-e",
+	} {
+		words := []byte(in)
+		if c.redact(words); string(words) != want {
+			t.Errorf("redact(%q) = %q, want %q", in, words, want)
+		}
+	}
+	words := []byte("anything")
+	if (&client{}).redact(words); string(words) != "anything" {
+		t.Errorf("without a token: %q", words)
+	}
+}

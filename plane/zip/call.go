@@ -99,7 +99,7 @@ func ask(ctx context.Context, app, op string, in, out any) error {
 }
 
 func contextError(op string, err error) error {
-	e := &Error{Status: 499, Code: "cancelled", Msg: "calling " + op, Err: err}
+	e := &Error{Status: 499, Code: "canceled", Msg: "calling " + op, Err: err}
 	if errors.Is(err, context.DeadlineExceeded) {
 		e.Status, e.Code = http.StatusGatewayTimeout, "deadline"
 	}
