@@ -102,7 +102,7 @@ func prove(scratch string, g guard) error {
 	for _, test := range g.tests {
 		failed := `(?m)^--- FAIL: ` + regexp.QuoteMeta(test) + `\b`
 		hung := `(?s)panic: test timed out.*running tests:.*\b` + regexp.QuoteMeta(test) + `\b`
-		if !regexp.MustCompile(failed+"|"+hung).Match(out) {
+		if !regexp.MustCompile(failed + "|" + hung).Match(out) {
 			return fmt.Errorf("%s did not fail: %s", test, tail(out))
 		}
 	}
