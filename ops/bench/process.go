@@ -199,3 +199,20 @@ func (p *process) scrape() (map[string]float64, error) {
 	}
 	return values, nil
 }
+
+// restores are how many instances the service has restored, and how long that
+// took.
+type restores struct{ seconds, count float64 }
+
+func (p *process) restored() restores {
+	metrics, err := p.scrape()
+	if err != nil {
+		return restores{}
+	}
+	return restores{metrics["k8s_guest_restored_seconds_sum"], metrics["k8s_guest_restored_seconds_count"]}
+}
+
+// since is what one restore has taken since before, in microseconds.
+func (r restores) since(before restores) float64 {
+	return 1e6 * (r.seconds - before.seconds) / (r.count - before.count)
+}

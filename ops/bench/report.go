@@ -26,7 +26,7 @@ type report struct {
 	peaks map[string][]float64
 
 	cold, warm, idleCold, idle []float64
-	restore                    float64   // seconds
+	restore                    []float64 // us
 	added, native              []float64 // us
 	fuelCost                   []float64 // percent
 	perPod                     []float64 // us
@@ -152,10 +152,11 @@ func (r *report) targets() {
 	line("service CPU, all pods, against typed JSON", r.ratio(all, 1, 1, "json"), 0.12, true, "")
 	line("peak memory growth, all pods, against typed protobuf", peak(ours)/peak("protobuf"), 0.10, true, "")
 	line("wall time, all pods, against the raw fetch alone", r.ratio(all, 1, 0, "raw"), 1.05, true, "")
+	line("  against the same fetch in pages", r.ratio(all, 1, 0, "raw-pages"), 1.05, true, "")
 	line("calls/s, one namespace, 64 callers, against the proxy", r.ratio(one, 64, 2, "proxy"), 1.2, false, "")
 	line("calls/s, one deployment, 64 callers, against the proxy", r.ratio(single, 64, 2, "proxy"), 0.9, false, "")
 	line("added p50 of the sandbox, one object", spreadOf(r.added).median, 25, true, " us")
-	line("restore, per call", 1e6*r.restore, 100, true, " us")
+	line("restore, per call", spreadOf(r.restore).median, 100, true, " us")
 	line("fuel, on the lens", spreadOf(r.fuelCost).median, 8, true, " %")
 	line("ready with a warm compile cache", spreadOf(r.warm).median, 1, true, " s")
 	line("ready from nothing", spreadOf(r.cold).median, 6, true, " s")
