@@ -67,7 +67,9 @@ func operations(t *testing.T) []operation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var doc struct{ Paths map[string]map[string]json.RawMessage }
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage
+	}
 	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
 	}
