@@ -147,7 +147,7 @@ func benchPod(b *testing.B) []byte {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7d9c5b8f6d", Controller: new(bool)}}
 	*pod.OwnerReferences[0].Controller = true
 	for range 3 {
-		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kube-controller-manager", FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.Repeat(`{"f:x":{}},`, 40))}})
+		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(strings.Repeat(`{"f:x":{}},`, 40))})
 	}
 	for _, n := range []string{"app", "proxy"} {
 		c := corev1.Container{Name: n, Image: "registry.example.com/team/" + n + ":v1.2.3"}

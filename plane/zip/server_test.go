@@ -87,7 +87,7 @@ func TestAsk(t *testing.T) {
 		"refuse": func(w http.ResponseWriter, r *http.Request) {
 			WriteError(w, &Error{Status: 404, Code: "cluster_not_found", Msg: "no cluster"})
 		},
-		"plain": func(w http.ResponseWriter, r *http.Request) { http.Error(w, "go away", 429) },
+		"plain": func(w http.ResponseWriter, r *http.Request) { http.Error(w, "go away", http.StatusTooManyRequests) },
 		"junk":  func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "not a message") },
 	})})
 	ctx := WithCaller(context.Background(), everybody)
