@@ -238,8 +238,12 @@ func TestLiveAnswersFit(t *testing.T) {
 		if op.token == "k8s_clusters_deregister" || op.token == "k8s_clusters_register" {
 			continue
 		}
+		namespace := "team-a"
+		if op.token == "k8s_namespaces_delete" {
+			namespace = ensureNamespace(t, s.URL)
+		}
 		for _, own := range []map[string]any{
-			{"cluster": "contract", "namespace": "team-a", "labelSelector": "", "nodeName": "", "continue": "", "version": "", "waitSeconds": 1, "pod": "none", "name": "web", "kind": "App"},
+			{"cluster": "contract", "namespace": namespace, "labelSelector": "", "nodeName": "", "continue": "", "version": "", "waitSeconds": 1, "pod": "none", "name": "web", "kind": "App"},
 			{"cluster": "nobodys"},
 			{"cluster": "NOT A NAME"},
 		} {
@@ -268,6 +272,27 @@ func TestLiveAnswersFit(t *testing.T) {
 		t.Fatal("nothing succeeded")
 	}
 	t.Logf("examined %d answers, of which %d are successes", n, succeeded)
+}
+
+// ensureNamespace makes a namespace that can go: the world's own are others' too.
+func ensureNamespace(t *testing.T, url string) string {
+	t.Helper()
+	const name = "contract-goes"
+	body := strings.NewReader(`{"cluster":"contract","namespace":"` + name + `"}`)
+	r, err := http.NewRequest(http.MethodPost, url+"/v1/k8s/namespaces", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "X-Org-Id": {"acme"}, "X-User-Id": {"u1"}}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("making a namespace answers %d", resp.StatusCode)
+	}
+	return name
 }
 
 const goCaller = `package main
