@@ -137,9 +137,9 @@ func (p *process) turn(s *scenario, width int, window time.Duration) (sample, er
 	begun := time.Now()
 	for caller := range width {
 		wait.Go(func() {
-			for first := true; first || time.Since(begun) < window; first = false {
+			for n := 0; n == 0 || time.Since(begun) < window; n++ {
 				start := time.Now()
-				err := p.call(s, orgName(caller), func(r io.Reader) error {
+				err := p.call(s, orgName(caller+n), func(r io.Reader) error {
 					n, err := io.Copy(io.Discard, r)
 					bytes.Add(n)
 					return err

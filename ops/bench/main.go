@@ -21,7 +21,7 @@ import (
 // options are how much is measured.
 type options struct {
 	pods, resources, rounds int
-	window                  time.Duration
+	window, budget          time.Duration
 	binary                  string
 	only                    string
 	full                    bool
@@ -38,6 +38,7 @@ func main() {
 	flag.IntVar(&o.resources, "resources", 10000, "custom resources of the cluster")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds, in each of which every server has every turn")
 	flag.DurationVar(&o.window, "window", 800*time.Millisecond, "of one turn of a short call")
+	flag.DurationVar(&o.budget, "budget", 7*time.Minute, "no further round begins that would not end within this of the start")
 	flag.StringVar(&o.binary, "binary", "", "the service; built when left out")
 	flag.StringVar(&o.only, "only", "", "only scenarios whose name holds this")
 	flag.BoolVar(&o.full, "full", false, "long calls by 64 callers at once too, which takes half an hour and much memory")
@@ -47,14 +48,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	begun := time.Now()
-	if err := run(ctx, o); err != nil {
+	if err := run(ctx, o, begun); err != nil {
 		log.Print(err)
 		os.Exit(1)
 	}
 	log.Printf("all of it took %s", since(begun))
 }
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, o options, begun time.Time) error {
 	dir, err := os.MkdirTemp("", "k8s-bench-")
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func run(ctx context.Context, o options) error {
 		return nil
 	}
 
-	r := &report{out: os.Stdout, options: o, table: map[cell][]sample{}, peaks: map[string][]float64{}}
+	r := &report{begun: begun, out: os.Stdout, options: o, table: map[cell][]sample{}, peaks: map[string][]float64{}}
 	if err := r.starts(ctx, o.binary, filepath.Join(dir, "cache")); err != nil {
 		return err
 	}
@@ -211,7 +212,12 @@ func (r *report) servers(ctx context.Context, binary, cache string, kubeconfig [
 			return err
 		}
 	}
-	for round := range r.options.rounds {
+	for round, lasted := 0, time.Duration(0); round < r.options.rounds; round++ {
+		if time.Since(r.begun)+lasted > r.options.budget {
+			log.Printf("the machine is busy: no further round")
+			break
+		}
+		begun := time.Now()
 		for i := range rows {
 			s := &rows[i]
 			if !strings.Contains(s.name, r.options.only) {
@@ -240,6 +246,7 @@ func (r *report) servers(ctx context.Context, binary, cache string, kubeconfig [
 				}
 			}
 		}
+		lasted = time.Since(begun)
 		log.Printf("round %d of %d is over", round+1, r.options.rounds)
 	}
 	return nil

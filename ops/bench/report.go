@@ -18,6 +18,7 @@ type cell struct {
 
 // report is all that was measured.
 type report struct {
+	begun   time.Time
 	out     io.Writer
 	options options
 
