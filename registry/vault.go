@@ -68,23 +68,34 @@ func OpenVault(ctx context.Context, c VaultConfig) (*Vault, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
+	if err := v.Ready(ctx); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// startup is the org of the calls that are no tenant's. It owns nothing.
+var startup = Org{"k8s.startup"}
+
+// Ready says why the KMS cannot be used now: it does not answer, or its mount is
+// not one that keeps versions, in which nothing is safe from a lost update.
+func (v *Vault) Ready(ctx context.Context) error {
 	var mount struct {
 		Data struct {
 			Type    string            `json:"type"`
 			Options map[string]string `json:"options"`
 		} `json:"data"`
 	}
-	// The org of this call exists for it alone, and owns nothing.
-	status, err := v.call(ctx, Org{"k8s.startup"}, func(ctx context.Context, l *api.Logical) (*api.Response, error) {
-		return l.ReadRawWithContext(ctx, "sys/internal/ui/mounts/"+c.Mount)
+	status, err := v.call(ctx, startup, func(ctx context.Context, l *api.Logical) (*api.Response, error) {
+		return l.ReadRawWithContext(ctx, "sys/internal/ui/mounts/"+v.config.Mount)
 	}, &mount)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("registry: reading what the mount %q is: %w", c.Mount, err)
+		return fmt.Errorf("registry: reading what the mount %q is: %w", v.config.Mount, err)
 	case status != http.StatusOK || mount.Data.Type != "kv" || mount.Data.Options["version"] != "2":
-		return nil, fmt.Errorf("registry: the mount %q is not a KV version 2 engine", c.Mount)
+		return fmt.Errorf("registry: the mount %q is not a KV version 2 engine", v.config.Mount)
 	}
-	return v, nil
+	return nil
 }
 
 // call makes one request as org, and decodes its answer into out where there is

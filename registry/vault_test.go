@@ -173,6 +173,37 @@ func TestVaultMounts(t *testing.T) {
 	})
 }
 
+// TestVaultReady: a KMS that is sealed, or that has lost its mount, is not ready,
+// and is ready again afterwards.
+func TestVaultReady(t *testing.T) {
+	var state atomic.Pointer[string]
+	say := func(s string) { state.Store(&s) }
+	say("")
+	config := fakeVault(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/v1/sys/internal/ui/mounts/") || *state.Load() == "" {
+			return false
+		}
+		if *state.Load() == "sealed" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		fmt.Fprint(w, *state.Load())
+		return true
+	})
+	v, err := OpenVault(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		state string
+		ready bool
+	}{{"", true}, {"sealed", false}, {`{"data":{"type":"kv","options":{"version":"1"}}}`, false}, {"", true}} {
+		say(c.state)
+		if err := v.Ready(t.Context()); (err == nil) != c.ready {
+			t.Errorf("%q: %v", c.state, err)
+		}
+	}
+}
+
 // TestVaultLagging is C14: a standby that is behind this process's own write is
 // waited for, and what it says instead is never written on.
 func TestVaultLagging(t *testing.T) {
