@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"html/template"
+	"strings"
 
 	"github.com/hanzoai/k8s/host/manifest"
 )
@@ -13,7 +14,8 @@ import (
 var docsText string
 
 var docsTemplate = template.Must(template.New("docs").Funcs(template.FuncMap{
-	"needs": needs,
+	// The documents are Markdown, and the page is not.
+	"needs": func(op *manifest.Op) string { return strings.ReplaceAll(needs(op), "`", "") },
 	"json": func(text json.RawMessage) string {
 		var out bytes.Buffer
 		if json.Indent(&out, text, "", "  ") != nil {
