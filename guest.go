@@ -19,10 +19,30 @@ import (
 )
 
 type guestCommand struct {
+	New     guestNew     `cmd:"" help:"Make a guest of its own: a Go module with one op that works and a test that passes."`
 	Build   guestBuild   `cmd:"" help:"Compile a guest and put its manifest into it."`
 	Inspect guestInspect `cmd:"" help:"Print what a reviewer needs to know of a module."`
 	Keygen  guestKeygen  `cmd:"" help:"Make a key pair to sign modules with: NAME.key and NAME.pub."`
 	Sign    guestSign    `cmd:"" help:"Sign a module, as cosign sign-blob does: FILE.sig beside it."`
+}
+
+type guestNew struct {
+	Name     string `arg:"" help:"Its name: lower-case letters, digits and hyphens."`
+	Dir      string `short:"d" help:"The folder to make; the name when left out."`
+	Version  string `default:"v0.1.0" help:"The version of this service's module that it requires."`
+	Checkout string `help:"A checkout of this service's source, whose SDK is used in place of a released one." type:"existingdir"`
+}
+
+func (c *guestNew) Run() error {
+	dir := c.Dir
+	if dir == "" {
+		dir = c.Name
+	}
+	if err := build.New(c.Name, dir, c.Version, c.Checkout); err != nil {
+		return err
+	}
+	fmt.Printf("%s: a guest that builds and whose test passes:\n  cd %s && go test ./... && k8s guest build .\n", dir, dir)
+	return nil
 }
 
 type guestBuild struct {

@@ -267,3 +267,33 @@ func TestGuestCommands(t *testing.T) {
 		t.Errorf("a key was overwritten: %s", out)
 	}
 }
+
+// TestGuestNew makes a guest outside this module, whose test passes and which
+// becomes a module at once.
+func TestGuestNew(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "widgets")
+	if out, err := command(t, nil, "guest", "new", "widgets", "--dir", dir, "--checkout", here).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	test := exec.Command("go", "test", "./...")
+	test.Dir = dir
+	if out, err := test.CombinedOutput(); err != nil {
+		t.Fatalf("its test: %v: %s", err, out)
+	}
+	build := command(t, nil, "guest", "build", ".")
+	build.Dir = dir
+	out, err := build.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "k8s_widgets") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "widgets.wasm")); err != nil {
+		t.Error(err)
+	}
+	if out, err := command(t, nil, "guest", "new", "widgets", "--dir", dir).CombinedOutput(); err == nil {
+		t.Errorf("a folder was overwritten: %s", out)
+	}
+}
