@@ -47,6 +47,10 @@ test-on-world:
 bench: guests ## measure this service against what people run instead
 	go run ./ops/bench
 
+.PHONY: load
+load: build ## tenants, callers and faults for a minute on real parts; every answer is looked at for another's mark
+	$(WORLD) run -- go -C $(ROOT) run ./ops/load -binary $(ROOT)/bin/k8s
+
 .PHONY: fuzz
 fuzz: guests ## every fuzz target in turn, for FUZZTIME each
 	@go list -f '{{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./... | while read -r dir files; do \

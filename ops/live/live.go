@@ -25,7 +25,8 @@ type Service struct {
 	Audit  string // the file of its audit lines
 
 	cmd   *exec.Cmd
-	ended chan error
+	ended chan struct{} // closed once it has
+	err   error         // how, from then on
 }
 
 // settle is how long the service may take to be ready.
@@ -45,7 +46,7 @@ func Start(ctx context.Context, binary string, vault *testcluster.Vault) (*Servi
 	}
 	s := &Service{
 		URL: fmt.Sprintf("http://127.0.0.1:%d", product), OpsURL: fmt.Sprintf("http://127.0.0.1:%d", operators),
-		Log: filepath.Join(dir, "log.jsonl"), Audit: filepath.Join(dir, "audit.jsonl"), ended: make(chan error, 1),
+		Log: filepath.Join(dir, "log.jsonl"), Audit: filepath.Join(dir, "audit.jsonl"), ended: make(chan struct{}),
 	}
 	log, err := os.Create(s.Log)
 	if err != nil {
@@ -64,11 +65,14 @@ func Start(ctx context.Context, binary string, vault *testcluster.Vault) (*Servi
 		"KMS_ADDR="+vault.Addr, "KMS_AUTH=token", "KMS_TOKEN="+vault.RootToken,
 		"K8S_ALLOW_PRIVATE_HOSTS=true", "ZIP_RUNTIME_DIR="+filepath.Join(dir, "zip"), "KUBECONFIG=",
 	)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	if err := s.cmd.Start(); err != nil {
+	ended, err := testcluster.StartTied(s.cmd)
+	if err != nil {
 		return nil, err
 	}
-	go func() { s.ended <- s.cmd.Wait() }()
+	go func() {
+		s.err = <-ended
+		close(s.ended)
+	}()
 	if err := s.ready(ctx); err != nil {
 		s.Stop()
 		return nil, err
@@ -88,9 +92,8 @@ func (s *Service) ready(ctx context.Context) error {
 			}
 		}
 		select {
-		case err := <-s.ended:
-			s.ended <- err
-			return fmt.Errorf("the service ended: %w; see %s", err, s.Log)
+		case <-s.ended:
+			return fmt.Errorf("the service ended: %w; see %s", s.err, s.Log)
 		case <-ctx.Done():
 			return fmt.Errorf("the service is not ready; see %s", s.Log)
 		case <-time.After(50 * time.Millisecond):
@@ -104,9 +107,18 @@ func (s *Service) Stop() {
 	select {
 	case <-s.ended:
 	case <-time.After(20 * time.Second):
-		s.cmd.Process.Kill()
+		s.Kill()
 	}
 }
+
+// Kill ends the service as a crash would, and waits until it is gone.
+func (s *Service) Kill() {
+	s.cmd.Process.Kill()
+	<-s.ended
+}
+
+// PID is the process's number.
+func (s *Service) PID() int { return s.cmd.Process.Pid }
 
 // freePorts is two ports that were free a moment ago.
 func freePorts() (a, b int, err error) {
