@@ -67,8 +67,10 @@ type Config struct {
 // PoolConfig bounds the instances of one module. Zero fields take the default.
 type PoolConfig struct {
 	Floor   int           // kept ready even when idle; default 1
-	Ceiling int           // at most, running ones included; default 64
-	Waiting int           // callers that may wait for one; default 256
+	Ceiling int           // at most, running ones included; default 256
+	Org     int           // running calls of one org at most; default 64
+	Cluster int           // running calls to one cluster at most; default 32
+	Waiting int           // callers that may wait, for one or for a place among their org's; default 256
 	Wait    time.Duration // for at most; default 5 s
 }
 

@@ -59,19 +59,26 @@ func (h *Host) call(ctx context.Context, op *Op, in *Call) *registry.Refusal {
 	if r := h.wait(ctx, op.Module); r != nil {
 		return r
 	}
+	// First of all, so that an org that asks too much costs the key store nothing.
+	release, err := h.config.Registry.Admit(ctx, in.Cluster, op.Long)
+	if err != nil {
+		return refusalOf(ctx, err)
+	}
+	defer release()
 	var b *registry.Bound
 	if op.cluster && len(op.Grants) > 0 {
-		var err error
 		if b, err = h.config.Registry.Reach(ctx, in.Cluster); err != nil {
 			return refusalOf(ctx, err)
 		}
-		release, err := h.config.Registry.Admit(ctx, in.Cluster, op.Long)
-		if err != nil {
-			return refusalOf(ctx, err)
-		}
-		defer release()
 	}
+	org, _ := registry.Tenant(ctx) // Admit has refused who is of none
 	waiting := time.Now()
+	leave, err := op.Module.instances.shares.enter(ctx, org, in.Cluster, op.Long)
+	if err != nil {
+		in.Stats.Waited = time.Since(waiting)
+		return refusalOf(ctx, err)
+	}
+	defer leave()
 	i, err := op.Module.instances.get(ctx, op.Long)
 	in.Stats.Waited = time.Since(waiting)
 	if err != nil {

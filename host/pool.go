@@ -15,7 +15,9 @@ func (c PoolConfig) withDefaults() PoolConfig {
 		}
 	}
 	def(&c.Floor, 1)
-	def(&c.Ceiling, 64)
+	def(&c.Ceiling, 256)
+	def(&c.Org, 64)
+	def(&c.Cluster, 32)
 	def(&c.Waiting, 256)
 	if c.Wait == 0 {
 		c.Wait = 5 * time.Second
@@ -30,6 +32,7 @@ type instances struct {
 	program *program
 	config  PoolConfig
 	ctx     context.Context // in which instances are made
+	shares  *shares
 
 	mu      sync.Mutex
 	idle    []*instance // the most recently used last
@@ -56,7 +59,7 @@ type handed struct {
 }
 
 func newInstances(ctx context.Context, p *program, c PoolConfig) *instances {
-	l := &instances{program: p, config: c.withDefaults(), ctx: ctx, drained: make(chan struct{}), gone: make(chan struct{})}
+	l := &instances{program: p, config: c.withDefaults(), ctx: ctx, shares: newShares(c), drained: make(chan struct{}), gone: make(chan struct{})}
 	if p.first != nil {
 		l.idle, l.live, p.first = append(l.idle, p.first), 1, nil
 	}
@@ -126,9 +129,8 @@ func (l *instances) take(ctx context.Context) (*instance, error) {
 	w := &waiter{got: make(chan handed, 1)}
 	l.waiting = append(l.waiting, w)
 	l.report()
-	l.mu.Unlock()
-
 	t := time.NewTimer(l.config.Wait)
+	l.mu.Unlock()
 	defer t.Stop()
 	select {
 	case h := <-w.got:
