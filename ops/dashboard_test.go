@@ -2,6 +2,7 @@ package ops
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -10,13 +11,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hanzoai/k8s/host"
+	"github.com/hanzoai/k8s/registry"
 )
 
-// TestDashboardAndAlertsAskForWhatThereIs: every metric and label that the
-// dashboard's and the alerts' queries name is one that /metrics has.
+// TestDashboardAndAlertsAskForWhatThereIs: every metric, label and label value
+// that the dashboard's and the alerts' queries name is one that /metrics has. An
+// alert for a value that is never counted would stay silent for ever.
 func TestDashboardAndAlertsAskForWhatThereIs(t *testing.T) {
-	known := families(t)
-	n := 0
+	known, counted := families(t), values(t)
+	n, matched := 0, 0
 	for _, query := range queries(t) {
 		names := regexp.MustCompile(`\b(k8s|process|go)_\w+`).FindAllString(query, -1)
 		if len(names) == 0 {
@@ -43,11 +48,66 @@ func TestDashboardAndAlertsAskForWhatThereIs(t *testing.T) {
 				}
 			}
 		}
+		for _, selector := range regexp.MustCompile(`(\w+)\{([^}]*)\}`).FindAllStringSubmatch(query, -1) {
+			family := strings.TrimSuffix(strings.TrimSuffix(selector[1], "_bucket"), "_count")
+			for _, matcher := range regexp.MustCompile(`(\w+)(?:=|!=|=~|!~)"([^"]*)"`).FindAllStringSubmatch(selector[2], -1) {
+				for value := range strings.SplitSeq(matcher[2], "|") {
+					matched++
+					if !counted[family][matcher[1]+"="+value] {
+						t.Errorf("%s: no %s ever has %s=%q", query, family, matcher[1], value)
+					}
+				}
+			}
+		}
 	}
-	if n < 20 {
-		t.Fatalf("examined %d metrics of queries, want 20 at least", n)
+	if n < 20 || matched < 5 {
+		t.Fatalf("examined %d metrics of queries and %d label values, want 20 and 5 at least", n, matched)
 	}
-	t.Logf("examined %d metrics of queries", n)
+	t.Logf("examined %d metrics of queries and %d label values", n, matched)
+}
+
+// values are the label values, as label=value, of each metric once everything
+// that is counted has happened.
+func values(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	m := NewMetrics()
+	for _, c := range append([]Code{{}}, Codes...) {
+		m.called(&auditLine{op: "o", transport: "http"}, c.Code, 0)
+	}
+	m.Verified("m", true)
+	m.Verified("m", false)
+	for _, err := range []error{nil, registry.ErrVersion, registry.ErrUnavailable} {
+		m.KMS("put", 0, err)
+	}
+	m.Breaker("acme", "a", "open")
+	m.Breaker("acme", "b", "half_open")
+	m.Loaded("m", "", host.Ready)
+	m.Pool("m", 1, 1, 1)
+	gathered, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]map[string]bool{}
+	for _, family := range gathered {
+		of := map[string]bool{}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				of[label.GetName()+"="+label.GetValue()] = true
+			}
+		}
+		all[family.GetName()] = of
+	}
+	return all
+}
+
+// TestStoreConflictIsNoFailure: a caller that registers a name twice must not be
+// able to raise the alarm about the key store.
+func TestStoreConflictIsNoFailure(t *testing.T) {
+	m := NewMetrics()
+	m.KMS("put", 0, fmt.Errorf("wrapped: %w", registry.ErrVersion))
+	if m.kms.DeleteLabelValues("put", "error") || !m.kms.DeleteLabelValues("put", "conflict") {
+		t.Error("a conflict counts as a failure of the key store")
+	}
 }
 
 // families are the metrics that /metrics can have, with their labels.

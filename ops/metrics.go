@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hanzoai/k8s/host"
+	"github.com/hanzoai/k8s/registry"
 )
 
 // Metrics is what the service counts. No label holds a name that a caller
@@ -174,10 +176,14 @@ func (m *Metrics) Loaded(module, _ string, state host.State) {
 	}
 }
 
-// KMS is part of registry.Observer.
+// KMS is part of registry.Observer. A write that another was quicker than is no
+// failure of the store: callers can bring it about.
 func (m *Metrics) KMS(operation string, took time.Duration, err error) {
 	outcome := "ok"
-	if err != nil {
+	switch {
+	case errors.Is(err, registry.ErrVersion):
+		outcome = "conflict"
+	case err != nil:
 		outcome = "error"
 	}
 	m.kms.WithLabelValues(operation, outcome).Observe(took.Seconds())
