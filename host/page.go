@@ -15,6 +15,8 @@ const (
 	pageSize  = 4 << 20  // bytes aimed at
 	pageMax   = 32 << 20 // bytes accepted; past it the page is asked for again, smaller
 	pageKeep  = 8 << 20  // bytes of the largest buffer kept for the next page
+	pageSmall = 1 << 20  // bytes up to which a buffer grows by doubling
+	pageUsual = 3 << 20  // bytes that it gets next, which a page of ordinary objects fits in
 	maxPages  = 10_000   // in one namespace of one list
 )
 
@@ -64,7 +66,11 @@ func (p *page) read(r io.Reader, max int) error {
 	p.body = p.body[:0]
 	for {
 		if len(p.body) == cap(p.body) {
-			grown := make([]byte, len(p.body), min(2*cap(p.body)+4096, max+1))
+			size := 2*cap(p.body) + 4096
+			if size > pageSmall && size < pageUsual {
+				size = pageUsual
+			}
+			grown := make([]byte, len(p.body), min(size, max+1))
 			copy(grown, p.body)
 			p.body = grown
 		}
