@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -140,7 +141,9 @@ func (r *report) targets() {
 		if !most {
 			sign, missed = ">=", measured < target
 		}
-		if missed {
+		if math.IsNaN(measured) {
+			verdict = "not measured"
+		} else if missed {
 			verdict = fmt.Sprintf("missed by %.0f%%", 100*abs(measured-target)/target)
 		}
 		fmt.Fprintf(w, "%s\t%s %.4g%s\t%.3g%s\t%s\n", what, sign, target, unit, measured, unit, verdict)
