@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/hanzoai/k8s/registry"
 )
 
@@ -29,8 +27,8 @@ type holder struct {
 }
 
 type share struct {
-	places *semaphore.Weighted
-	users  int // that hold a place or wait for one
+	places chan struct{} // holds one for each place that is taken
+	users  int           // that hold a place or wait for one
 }
 
 func newShares(c PoolConfig) *shares {
@@ -49,12 +47,14 @@ func (s *shares) enter(ctx context.Context, org registry.Org, cluster string, lo
 	}
 	if long {
 		for _, o := range []holder{{org: org, cluster: cluster, long: true}, {org: org, whole: true, long: true}} {
-			if !s.join(o).TryAcquire(1) {
+			select {
+			case s.join(o) <- struct{}{}:
+				taken = append(taken, o)
+			default:
 				s.leave(o, false)
 				leave()
 				return nil, overloaded()
 			}
-			taken = append(taken, o)
 		}
 	}
 	waiting, cancel := context.WithTimeout(ctx, s.config.Wait)
@@ -62,7 +62,7 @@ func (s *shares) enter(ctx context.Context, org registry.Org, cluster string, lo
 	// The cluster's first: a call that waits for that has no place of the org's.
 	for _, o := range []holder{{org: org, cluster: cluster}, {org: org, whole: true}} {
 		places := s.join(o)
-		if places == nil || places.Acquire(waiting, 1) != nil {
+		if places == nil || !take(waiting, places) {
 			if places != nil {
 				s.leave(o, false)
 			}
@@ -77,8 +77,18 @@ func (s *shares) enter(ctx context.Context, org registry.Org, cluster string, lo
 	return leave, nil
 }
 
+// take waits for a place until ctx ends. Who has waited longest is first.
+func take(ctx context.Context, places chan<- struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // join is a holder's places, nil where too many wait for one.
-func (s *shares) join(o holder) *semaphore.Weighted {
+func (s *shares) join(o holder) chan struct{} {
 	size := s.config.Cluster
 	if o.whole {
 		size = s.config.Org
@@ -90,7 +100,7 @@ func (s *shares) join(o holder) *semaphore.Weighted {
 	defer s.mu.Unlock()
 	h := s.held[o]
 	if h == nil {
-		h = &share{places: semaphore.NewWeighted(int64(size))}
+		h = &share{places: make(chan struct{}, size)}
 		s.held[o] = h
 	}
 	if !o.long && h.users >= size+s.config.Waiting {
@@ -106,7 +116,7 @@ func (s *shares) leave(o holder, had bool) {
 	defer s.mu.Unlock()
 	h := s.held[o]
 	if had {
-		h.places.Release(1)
+		<-h.places
 	}
 	if h.users--; h.users == 0 {
 		delete(s.held, o)
