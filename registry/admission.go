@@ -17,7 +17,7 @@ type Limits struct {
 	OrgShort int     // short calls at once of one org; 256
 	OrgLong  int     // long calls at once of one org; 500
 	OrgRate  float64 // calls begun a second by one org; 200
-	OrgBurst int     // calls begun at once by one org that has been quiet; 400
+	OrgBurst int     // calls begun at once by one org that has been quiet; 100
 }
 
 func (l Limits) complete() Limits {
@@ -30,7 +30,7 @@ func (l Limits) complete() Limits {
 	def(&l.Long, 200)
 	def(&l.OrgShort, 256)
 	def(&l.OrgLong, 500)
-	def(&l.OrgBurst, 400)
+	def(&l.OrgBurst, 100)
 	if l.OrgRate == 0 {
 		l.OrgRate = 200
 	}
