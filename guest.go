@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,8 +9,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hanzoai/k8s/guests/build"
 	"github.com/hanzoai/k8s/host"
@@ -21,6 +26,7 @@ import (
 type guestCommand struct {
 	New     guestNew     `cmd:"" help:"Make a guest of its own: a Go module with one op that works and a test that passes."`
 	Build   guestBuild   `cmd:"" help:"Compile a guest and put its manifest into it."`
+	Test    guestTest    `cmd:"" help:"Run a guest's own tests, then load it into the engine, which calls each of its ops once on made-up objects."`
 	Inspect guestInspect `cmd:"" help:"Print what a reviewer needs to know of a module."`
 	Keygen  guestKeygen  `cmd:"" help:"Make a key pair to sign modules with: NAME.key and NAME.pub."`
 	Sign    guestSign    `cmd:"" help:"Sign a module, as cosign sign-blob does: FILE.sig beside it."`
@@ -65,6 +71,58 @@ func (c *guestBuild) Run() error {
 	}
 	fmt.Printf("%s: %d bytes\n", report.Path, report.Size)
 	describe(report.Manifest)
+	return nil
+}
+
+type guestTest struct {
+	Path string `arg:"" default:"." help:"The guest's package: its tests are run and it is built. Or a module, which is only loaded. No cluster is reached, and neither the signature nor the operator's ceiling of grants is checked." type:"path"`
+}
+
+// loadTime is how long a module may take to compile and to be rehearsed.
+const loadTime = time.Minute
+
+func (c *guestTest) Run() error {
+	info, err := os.Stat(c.Path)
+	if err != nil {
+		return err
+	}
+	file := c.Path
+	if info.IsDir() {
+		scratch, err := os.MkdirTemp("", "guest-test-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(scratch)
+		test := exec.Command("go", "test", "./...")
+		test.Dir, test.Stdout, test.Stderr = c.Path, os.Stdout, os.Stderr
+		if err := test.Run(); err != nil {
+			return fmt.Errorf("the tests of %s: %w", c.Path, err)
+		}
+		file = filepath.Join(scratch, "guest.wasm")
+		if _, err := build.Build(c.Path, file); err != nil {
+			return err
+		}
+	}
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), loadTime)
+	defer cancel()
+	// The reason of a failure is in the error; the log would say it twice.
+	engine, err := host.New(ctx, host.Config{Log: slog.New(slog.DiscardHandler), Kinds: ops.Kinds})
+	if err != nil {
+		return err
+	}
+	defer engine.Close(ctx)
+	began := time.Now()
+	m, err := engine.Load(ctx, wasm)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Path, err)
+	}
+	fmt.Printf("module   %s %s\nsize     %d bytes\nloaded   in %d ms, %d ops\n",
+		m.Manifest.Name, m.Manifest.Version, m.Size, time.Since(began).Milliseconds(), len(m.Ops))
+	describe(m.Manifest)
 	return nil
 }
 

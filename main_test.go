@@ -297,3 +297,23 @@ func TestGuestNew(t *testing.T) {
 		t.Errorf("a folder was overwritten: %s", out)
 	}
 }
+
+// TestGuestTest tests a guest's package, and a module that does not load.
+func TestGuestTest(t *testing.T) {
+	out, err := command(t, nil, "guest", "test", "guests/examples/daemonsets").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, want := range []string{"ok  ", "loaded   in ", "k8s_daemonsets_list", "GET /v1/k8s/daemonsets", "resources: [daemonsets]"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it does not say %s: %s", want, out)
+		}
+	}
+	broken := filepath.Join(t.TempDir(), "broken.wasm")
+	if err := os.WriteFile(broken, []byte("\x00asm\x01\x00\x00\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := command(t, nil, "guest", "test", broken).CombinedOutput(); err == nil || !strings.Contains(string(out), "not a guest module") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

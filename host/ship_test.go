@@ -258,7 +258,7 @@ func TestVersionsGoUp(t *testing.T) {
 // TestSwapsUnderLoad replaces a module many times while it is called: no call
 // fails, each is answered by one version or the next, and nothing is left.
 func TestSwapsUnderLoad(t *testing.T) {
-	swaps := 200
+	swaps := 1000
 	if testing.Short() {
 		swaps = 20
 	}

@@ -23,6 +23,7 @@ type Service struct {
 	OpsURL string // of the ops listener
 	Log    string // the file of its log
 	Audit  string // the file of its audit lines
+	Zip    string // the folder of its call plane's socket
 
 	cmd   *exec.Cmd
 	ended chan struct{} // closed once it has
@@ -46,7 +47,8 @@ func Start(ctx context.Context, binary string, vault *testcluster.Vault) (*Servi
 	}
 	s := &Service{
 		URL: fmt.Sprintf("http://127.0.0.1:%d", product), OpsURL: fmt.Sprintf("http://127.0.0.1:%d", operators),
-		Log: filepath.Join(dir, "log.jsonl"), Audit: filepath.Join(dir, "audit.jsonl"), ended: make(chan struct{}),
+		Log: filepath.Join(dir, "log.jsonl"), Audit: filepath.Join(dir, "audit.jsonl"),
+		Zip: filepath.Join(dir, "zip"), ended: make(chan struct{}),
 	}
 	log, err := os.Create(s.Log)
 	if err != nil {
@@ -63,7 +65,7 @@ func Start(ctx context.Context, binary string, vault *testcluster.Vault) (*Servi
 	s.cmd.Env = append(os.Environ(),
 		"PORT="+strconv.Itoa(product), "OPS_PORT="+strconv.Itoa(operators), "OPS_HOST=127.0.0.1",
 		"KMS_ADDR="+vault.Addr, "KMS_AUTH=token", "KMS_TOKEN="+vault.RootToken,
-		"K8S_ALLOW_PRIVATE_HOSTS=true", "ZIP_RUNTIME_DIR="+filepath.Join(dir, "zip"), "KUBECONFIG=",
+		"K8S_ALLOW_PRIVATE_HOSTS=true", "ZIP_RUNTIME_DIR="+s.Zip, "KUBECONFIG=",
 	)
 	ended, err := testcluster.StartTied(s.cmd)
 	if err != nil {
