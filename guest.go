@@ -6,10 +6,12 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,12 +23,14 @@ import (
 	"github.com/hanzoai/k8s/host/manifest"
 	"github.com/hanzoai/k8s/ops"
 	"github.com/hanzoai/k8s/ops/builtin"
+	"github.com/hanzoai/k8s/plane/zip"
+	"github.com/hanzoai/k8s/registry"
 )
 
 type guestCommand struct {
 	New     guestNew     `cmd:"" help:"Make a guest of its own: a Go module with one op that works and a test that passes."`
 	Build   guestBuild   `cmd:"" help:"Compile a guest and put its manifest into it."`
-	Test    guestTest    `cmd:"" help:"Run a guest's own tests, then load it into the engine, which calls each of its ops once on made-up objects."`
+	Test    guestTest    `cmd:"" help:"Run a guest's own tests, then load it into the engine, which rehearses each op on made-up objects, and with a kubeconfig call those that only read."`
 	Inspect guestInspect `cmd:"" help:"Print what a reviewer needs to know of a module."`
 	Keygen  guestKeygen  `cmd:"" help:"Make a key pair to sign modules with: NAME.key and NAME.pub."`
 	Sign    guestSign    `cmd:"" help:"Sign a module, as cosign sign-blob does: FILE.sig beside it."`
@@ -75,7 +79,9 @@ func (c *guestBuild) Run() error {
 }
 
 type guestTest struct {
-	Path string `arg:"" default:"." help:"The guest's package: its tests are run and it is built. Or a module, which is only loaded. No cluster is reached, and neither the signature nor the operator's ceiling of grants is checked." type:"path"`
+	Path       string `arg:"" default:"." help:"The guest's package: its tests are run and it is built. Or a module, which is only loaded. Neither a signature nor the operator's ceiling of grants is checked." type:"path"`
+	Kubeconfig string `help:"Of a cluster that could be registered: each op that only reads is then called on it with its example. Without it no cluster is reached." type:"existingfile"`
+	In         string `default:"{}" help:"A JSON object whose fields take the place of the example's; null leaves one out."`
 }
 
 // loadTime is how long a module may take to compile and to be rehearsed.
@@ -110,7 +116,13 @@ func (c *guestTest) Run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTime)
 	defer cancel()
 	// The reason of a failure is in the error; the log would say it twice.
-	engine, err := host.New(ctx, host.Config{Log: slog.New(slog.DiscardHandler), Kinds: ops.Kinds})
+	quiet := slog.New(slog.DiscardHandler)
+	clusters, err := registry.New(registry.Config{Store: registry.NewMemory(), Policy: registry.Policy{AllowPrivate: true}, Log: quiet})
+	if err != nil {
+		return err
+	}
+	defer clusters.Close()
+	engine, err := host.New(ctx, host.Config{Registry: clusters, Log: quiet, Kinds: ops.Kinds})
 	if err != nil {
 		return err
 	}
@@ -123,6 +135,92 @@ func (c *guestTest) Run() error {
 	fmt.Printf("module   %s %s\nsize     %d bytes\nloaded   in %d ms, %d ops\n",
 		m.Manifest.Name, m.Manifest.Version, m.Size, time.Since(began).Milliseconds(), len(m.Ops))
 	describe(m.Manifest)
+	if c.Kubeconfig == "" {
+		return nil
+	}
+	kubeconfig, err := os.ReadFile(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	ctx = zip.WithCaller(ctx, zip.Caller{Org: "test", User: "test"})
+	if _, err := clusters.Register(ctx, registry.Registration{Name: testCluster, Kubeconfig: kubeconfig}); err != nil {
+		return fmt.Errorf("%s: %w", c.Kubeconfig, err)
+	}
+	for _, op := range m.Ops {
+		if err := c.try(ctx, engine, op); err != nil {
+			return fmt.Errorf("%s: %w", op.Token, err)
+		}
+	}
+	return nil
+}
+
+// testCluster is what the cluster of a test is called.
+const testCluster = "test"
+
+// try calls an op on the cluster, unless it may write, and prints what it
+// answered and what that took.
+func (c *guestTest) try(ctx context.Context, engine *host.Host, op *host.Op) error {
+	for _, g := range op.Grants {
+		for _, verb := range g.Verbs {
+			if verb != "get" && verb != "list" && verb != "watch" {
+				fmt.Printf("\n%s is not called: it may %s\n", op.Token, verb)
+				return nil
+			}
+		}
+	}
+	in := map[string]json.RawMessage{}
+	if len(op.Example) > 0 {
+		if err := json.Unmarshal(op.Example, &in); err != nil {
+			return err
+		}
+	}
+	if err := json.Unmarshal([]byte(c.In), &in); err != nil {
+		return fmt.Errorf("--in: %w", err)
+	}
+	maps.DeleteFunc(in, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+	call := &host.Call{Token: op.Token, Answer: &printed{}}
+	if _, ok := in["cluster"]; ok {
+		in["cluster"], call.Cluster = json.RawMessage(`"`+testCluster+`"`), testCluster
+	}
+	if v, ok := in["namespace"]; ok {
+		if err := json.Unmarshal(v, &call.Namespace); err != nil {
+			return fmt.Errorf("namespace: %w", err)
+		}
+	}
+	var err error
+	if call.Input, err = json.Marshal(in); err != nil {
+		return err
+	}
+	fmt.Printf("\n%s %s\n", op.Token, call.Input)
+	if err := engine.Call(ctx, call); err != nil {
+		return err
+	}
+	s := &call.Stats
+	fmt.Printf("  %d items, %d units of fuel, %d bytes in, %d out, %d requests, %d ms\n",
+		s.Items, s.Fuel, s.BytesIn, s.BytesOut, len(s.Calls), s.Took.Milliseconds())
+	return nil
+}
+
+// printed prints an answer, of a list the first few items.
+type printed struct{ items int }
+
+// shownItems is how many items of a list are printed.
+const shownItems = 3
+
+func (p *printed) Item(obj []byte) error {
+	if p.items++; p.items <= shownItems {
+		fmt.Printf("  %s\n", obj)
+	}
+	return nil
+}
+
+func (p *printed) Rest(obj []byte) error {
+	fmt.Printf("  %s\n", obj)
+	return nil
+}
+
+func (p *printed) Continue(string) error {
+	fmt.Println("  and there is another page")
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/hanzoai/k8s/ops"
 	"github.com/hanzoai/k8s/plane"
 	"github.com/hanzoai/k8s/plane/zip"
+	"github.com/hanzoai/k8s/testcluster"
 )
 
 // binary builds the service once for all tests.
@@ -295,6 +296,24 @@ func TestGuestNew(t *testing.T) {
 	}
 	if out, err := command(t, nil, "guest", "new", "widgets", "--dir", dir).CombinedOutput(); err == nil {
 		t.Errorf("a folder was overwritten: %s", out)
+	}
+}
+
+// TestGuestTestReads calls the ops of a guest on a real cluster.
+func TestGuestTestReads(t *testing.T) {
+	world, err := testcluster.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(world.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, world.Clusters[0].Admin(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := command(t, nil, "guest", "test", "guests/bin/pods.wasm", "--kubeconfig", kubeconfig,
+		"--in", `{"namespace":"team-a"}`).CombinedOutput()
+	if !strings.Contains(string(out), "units of fuel") || !strings.Contains(string(out), `"namespace":"team-a"`) {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
