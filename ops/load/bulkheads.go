@@ -12,8 +12,8 @@ import (
 	"github.com/hanzoai/k8s/testcluster/misbehave"
 )
 
-// Who does what in the measurement: the first tenant's cluster dies, the second
-// tenant floods, and the others are those who must not notice. In calm those two
+// Who does what in the measurement: the first tenant's cluster dies or is a
+// black hole, the second tenant floods, and the others are those who must not notice. In calm those two
 // have as many callers, who call now and then.
 const (
 	crowd    = 64 // callers of each of the two
@@ -30,7 +30,8 @@ const list = "/v1/k8s/resources?cluster=lab&kind=App"
 type trouble struct {
 	name string
 	of   *tenant
-	mood *mood
+	mood *mood         // of its lab
+	hole *hole         // that its lab is behind
 	pace time.Duration // of each of its callers
 
 	calm, troubled []time.Duration // of the others' calls
@@ -45,8 +46,14 @@ func (r *runner) measure(ctx context.Context) error {
 	if lost := r.verify(ctx, 2*time.Minute); lost > 0 {
 		return r.count.print(r.out, 0)
 	}
+	hole, err := newHole(r.tenants[0].lab)
+	if err != nil {
+		return err
+	}
+	defer hole.Close()
 	troubles := []*trouble{
 		{name: "a dead cluster", of: r.tenants[0], mood: &mood{"dead", misbehave.Stall()}, pace: unhurry, outcomes: map[string]int{}},
+		{name: "a black hole", of: r.tenants[0], hole: hole, pace: unhurry, outcomes: map[string]int{}},
 		{name: "a flood", of: r.tenants[1], pace: time.Duration(crowd * float64(time.Second) / float64(r.options.flood)), outcomes: map[string]int{}},
 	}
 	others := len(r.tenants) - 2
@@ -90,7 +97,7 @@ func (r *runner) measure(ctx context.Context) error {
 			r.count.breach("%s: the others' p99 is more than %.2f of calm", t.name, r.options.target)
 		}
 	}
-	if troubles[1].outcomes["429 rate_limited"] == 0 {
+	if troubles[len(troubles)-1].outcomes["429 rate_limited"] == 0 {
 		r.count.breach("a flood was not limited")
 	}
 	return r.count.print(r.out, 0)
@@ -100,13 +107,17 @@ func (r *runner) measure(ctx context.Context) error {
 // long the others' calls took, and how many of them failed.
 func (r *runner) window(ctx context.Context, t *trouble, on bool) (took []time.Duration, failed int, err error) {
 	// A new credential is a new client, with a breaker that knows nothing.
-	if err := r.renew(ctx, t.of); err != nil {
+	if err := r.renew(ctx, t); err != nil {
 		return nil, 0, err
 	}
 	time.Sleep(recovery)
 	if on {
 		t.of.lab.mood.Store(t.mood)
 		defer t.of.lab.mood.Store(nil)
+		if t.hole != nil {
+			t.hole.dig(true)
+			defer t.hole.dig(false)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.window)
 	defer cancel()
@@ -176,8 +187,12 @@ func (r *runner) callers(ctx context.Context, wait *sync.WaitGroup, t *tenant, n
 	}
 }
 
-// renew registers a tenant's lab anew.
-func (r *runner) renew(ctx context.Context, t *tenant) error {
-	token := t.lab.token()
-	return r.settle(ctx, t, http.MethodPost, "/v1/k8s/clusters", map[string]any{"name": "lab", "kubeconfig": string(t.lab.Kubeconfig(token))}, http.StatusCreated)
+// renew registers the lab of a trouble's tenant anew.
+func (r *runner) renew(ctx context.Context, t *trouble) error {
+	token := t.of.lab.token()
+	kubeconfig := t.of.lab.Kubeconfig(token)
+	if t.hole != nil {
+		kubeconfig = t.hole.kubeconfig(token)
+	}
+	return r.settle(ctx, t.of, http.MethodPost, "/v1/k8s/clusters", map[string]any{"name": "lab", "kubeconfig": string(kubeconfig)}, http.StatusCreated)
 }
