@@ -126,7 +126,7 @@ func envelope(b []byte) (apiVersion, kind string, message span, err error) {
 		return "", "", span{}, errShape
 	}
 	w := wire{b, len(magic), len(b)}
-	found := false
+	found, encoded := false, false
 	for w.more() {
 		number, wt, s, err := w.field()
 		if err != nil {
@@ -156,10 +156,11 @@ func envelope(b []byte) (apiVersion, kind string, message span, err error) {
 		case 2:
 			message, found = s, true
 		case 3:
-			if s.end > s.start { // a compressed message
-				return "", "", span{}, errShape
-			}
+			encoded = s.end > s.start
 		}
+	}
+	if encoded { // a compressed message
+		return "", "", span{}, errShape
 	}
 	if !found {
 		return "", "", span{}, errCut

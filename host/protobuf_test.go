@@ -112,5 +112,6 @@ func FuzzSplitProtobuf(f *testing.F) {
 	f.Add(podList(3))
 	f.Add([]byte(magic))
 	f.Add([]byte("k8s\x00\x12\x02\x12\x00"))
+	f.Add([]byte("k8s\x00\x12\x00\x1a\x010\x1a\x00")) // two encodings: the last counts
 	f.Fuzz(func(t *testing.T, body []byte) { differential(t, body) })
 }

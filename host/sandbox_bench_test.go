@@ -86,7 +86,7 @@ func bare(b *testing.B, forms map[string][]byte, in string) map[string]time.Dura
 		case given == benchItems:
 			s[0] = uint64(uint32(0xffffffff))
 			return
-		case int(s[2]) >= len(pod):
+		case int(uint32(s[2])) >= len(pod):
 			m.Memory().Write(uint32(s[1]), pod)
 			given++
 		}
