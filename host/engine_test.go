@@ -28,7 +28,7 @@ type sandbox struct {
 
 func newSandbox(t testing.TB, change ...func(*Config)) *sandbox {
 	t.Helper()
-	s := &sandbox{seen: &ledger{discarded: map[Discard]int{}, called: map[string]int{}}, logs: &lockedBuffer{}}
+	s := &sandbox{seen: &ledger{discarded: map[Discard]int{}, called: map[string]int{}, pools: map[string][3]int{}, serving: map[string]State{}}, logs: &lockedBuffer{}}
 	c := Config{
 		Registry: noRegistry{},
 		Log:      slog.New(slog.NewTextHandler(s.logs, nil)),
@@ -58,6 +58,13 @@ func (s *sandbox) drain(t testing.TB) {
 	if made, gone := s.seen.balance(); made != gone {
 		t.Errorf("%d instances made, %d discarded", made, gone)
 	}
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	for module, left := range s.seen.pools {
+		if left != [3]int{} {
+			t.Errorf("live, idle and waiting of %s end as %v", module, left)
+		}
+	}
 }
 
 // ledger is an Observer that counts.
@@ -69,13 +76,19 @@ type ledger struct {
 	verified  [2]int // equal, not
 	discarded map[Discard]int
 	called    map[string]int
-	high      int // the most instances live at once
+	pools     map[string][3]int // live, idle, waiting
+	high      int               // the most instances of a module live at once
+	serving   map[string]State
+	refused   int
+	standing  int
 }
 
-func (l *ledger) Pool(_ string, live, _, _ int) {
+func (l *ledger) Pool(module string, live, idle, waiting int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.high = max(l.high, live)
+	p := l.pools[module]
+	l.pools[module] = [3]int{p[0] + live, p[1] + idle, p[2] + waiting}
+	l.high = max(l.high, p[0]+live)
 }
 
 func (l *ledger) Made(string, time.Duration) {
@@ -113,7 +126,23 @@ func (l *ledger) Called(_, code string, _ *Stats) {
 	l.called[code]++
 }
 
-func (l *ledger) Loaded(string, string, State) {}
+func (l *ledger) Serving(module string, s State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.serving[module] = s
+}
+
+func (l *ledger) Refused() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused++
+}
+
+func (l *ledger) Standing(refused int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.standing = refused
+}
 
 func (l *ledger) balance() (made, gone int) {
 	l.mu.Lock()

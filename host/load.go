@@ -35,7 +35,7 @@ type Host struct {
 	mu      sync.Mutex // orders changes of the table
 	closed  bool
 	highest map[string]*manifest.Manifest // the last version shipped, by name
-	failed  map[string]Status             // what could not be shipped, by source or name
+	refused map[string]Status             // what could not be shipped, by source or name
 	retired []*Module                     // replaced or removed, perhaps still serving
 }
 
@@ -65,7 +65,7 @@ func newHost(ctx context.Context, c Config, functions []function) (*Host, error)
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{config: c, engine: e, highest: map[string]*manifest.Manifest{}, failed: map[string]Status{}}
+	h := &Host{config: c, engine: e, highest: map[string]*manifest.Manifest{}, refused: map[string]Status{}}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.table.Store(&table{modules: map[string]*Module{}, ops: map[string]*Op{}})
 	h.pending.Add(1)
@@ -162,7 +162,6 @@ func Digest(wasm []byte) string {
 
 // prepare gives m its ops, with their limits under the operator's ceiling.
 func (h *Host) prepare(m *Module) {
-	m.metrics = h.config.Metrics
 	m.setState(Loading, nil)
 	for i := range m.Manifest.Ops {
 		op := &m.Manifest.Ops[i]
@@ -184,13 +183,17 @@ func (h *Host) build(ctx context.Context, m *Module, wasm []byte) error {
 	p, err := h.engine.build(ctx, m.Manifest, wasm, uint32(pages))
 	if err != nil {
 		m.setState(Failed, err)
-		close(m.ready)
-		return err
+	} else {
+		m.instances = newInstances(h.ctx, p, h.config.Pool)
+		m.setState(Ready, nil)
 	}
-	m.instances = newInstances(h.ctx, p, h.config.Pool)
-	m.setState(Ready, nil)
+	h.mu.Lock()
+	if h.serving(m.Manifest.Name) == m {
+		h.config.Metrics.Serving(m.Manifest.Name, m.State())
+	}
+	h.mu.Unlock()
 	close(m.ready)
-	return nil
+	return err
 }
 
 // place puts m into the table, in place of old where that is not nil. The lock
@@ -238,13 +241,24 @@ func (h *Host) displace(m *Module) {
 	h.publish(h.table.Load().without(m))
 }
 
+// publish puts t in the place of the table. The lock is held.
 func (h *Host) publish(t *table) {
 	t.sorted = t.sorted[:0]
 	for _, op := range t.ops {
 		t.sorted = append(t.sorted, op)
 	}
 	slices.SortFunc(t.sorted, func(a, b *Op) int { return strings.Compare(a.Token, b.Token) })
-	h.table.Store(t)
+	before := h.table.Swap(t)
+	for name, m := range t.modules {
+		if before.modules[name] != m {
+			h.config.Metrics.Serving(name, m.State())
+		}
+	}
+	for name := range before.modules {
+		if t.modules[name] == nil {
+			h.config.Metrics.Serving(name, Removed)
+		}
+	}
 }
 
 // changed tells that the ops served have changed. The lock is not held.

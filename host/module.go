@@ -16,7 +16,6 @@ type Module struct {
 	Shipped  bool   // into the running host, rather than built in
 	Signer   string // the key that vouches for a shipped one, "sha256:<hex>" of its SPKI
 
-	metrics   Observer
 	ready     chan struct{} // closed when built or failed
 	instances *instances    // set when built
 
@@ -52,7 +51,6 @@ func (m *Module) setState(s State, err error) {
 	m.mu.Lock()
 	m.state, m.err = s, err
 	m.mu.Unlock()
-	m.metrics.Loaded(m.Manifest.Name, m.Digest, s)
 }
 
 // Wait waits until the module serves. The error is why it does not, or ctx's.

@@ -5,7 +5,9 @@ import "time"
 // Observer hears what the sandbox does, for metrics. Its methods are called from
 // many goroutines, some of them on the path of a call: they must not block.
 type Observer interface {
-	// Pool is the size of a module's pool, each time it changes.
+	// Pool is by how much a module's instances changed, and those who wait for
+	// one. A module that is being replaced has two pools for a while; once all are
+	// closed the changes add up to nothing.
 	Pool(module string, live, idle, waiting int)
 	// Made is an instance made, and how long that took.
 	Made(module string, took time.Duration)
@@ -18,8 +20,15 @@ type Observer interface {
 	Discarded(module string, why Discard)
 	// Called is a call of an op that has ended; code is "" or the refusal's.
 	Called(op, code string, s *Stats)
-	// Loaded is a module that changed its state.
-	Loaded(module, digest string, s State)
+	// Serving is the state of the module that the host serves under a name, and
+	// Removed once it serves none. What becomes of other files of that name does
+	// not count.
+	Serving(module string, s State)
+	// Refused is a shipment refused.
+	Refused()
+	// Standing is how many refused shipments are neither withdrawn nor mended,
+	// each time that changes.
+	Standing(refused int)
 }
 
 // Discard is why an instance was thrown away.
@@ -43,10 +52,12 @@ const (
 type State string
 
 // The states of a module. A failed, replaced or removed one serves no new call.
+// A refused one was shipped and never served.
 const (
 	Loading  State = "loading"
 	Ready    State = "ready"
 	Failed   State = "failed"
+	Refused  State = "refused"
 	Replaced State = "replaced"
 	Removed  State = "removed"
 )
@@ -59,4 +70,6 @@ func (nobody) Restored(string, int, time.Duration) {}
 func (nobody) Verified(string, bool)               {}
 func (nobody) Discarded(string, Discard)           {}
 func (nobody) Called(string, string, *Stats)       {}
-func (nobody) Loaded(string, string, State)        {}
+func (nobody) Serving(string, State)               {}
+func (nobody) Refused()                            {}
+func (nobody) Standing(int)                        {}

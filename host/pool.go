@@ -46,6 +46,7 @@ type instances struct {
 	drained chan struct{} // closed when closed and nothing is live
 	gone    chan struct{} // closed when the code is freed too
 	served  uint64        // instances restored
+	told    [3]int        // live, idle and waiting as last reported
 }
 
 // waiter is a caller that waits for an instance.
@@ -70,9 +71,14 @@ func newInstances(ctx context.Context, p *program, c PoolConfig) *instances {
 	return l
 }
 
-// report tells the pool's size. The lock is held.
+// report tells how the pool's size has changed. The lock is held.
 func (l *instances) report() {
-	l.program.engine.metrics.Pool(l.program.name, l.live, len(l.idle), len(l.waiting))
+	now := [3]int{l.live, len(l.idle), len(l.waiting)}
+	if now == l.told {
+		return
+	}
+	l.program.engine.metrics.Pool(l.program.name, now[0]-l.told[0], now[1]-l.told[1], now[2]-l.told[2])
+	l.told = now
 }
 
 // get takes a clean instance, which put must take back. It waits where all are
@@ -267,6 +273,7 @@ func (l *instances) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live--
+	l.report()
 	if l.closed {
 		if l.live == 0 {
 			close(l.drained)
@@ -274,7 +281,6 @@ func (l *instances) drop() {
 		return
 	}
 	l.ahead()
-	l.report()
 }
 
 // ahead starts to make an instance where fewer than the floor are ready, or about
@@ -285,6 +291,7 @@ func (l *instances) ahead() {
 	}
 	l.making = true
 	l.live++
+	l.report()
 	go func() {
 		i, err := l.make()
 		l.mu.Lock()
@@ -310,6 +317,7 @@ func (l *instances) fail() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live--
+	l.report()
 	if l.closed && l.live == 0 {
 		close(l.drained)
 	}
@@ -325,6 +333,7 @@ func (l *instances) trim() {
 	surplus := append([]*instance(nil), l.idle[:n]...)
 	l.idle = append(l.idle[:0], l.idle[n:]...)
 	l.low = len(l.idle)
+	l.report()
 	l.mu.Unlock()
 	for _, i := range surplus {
 		l.discard(i, Surplus)
@@ -345,6 +354,7 @@ func (l *instances) close() {
 	for len(l.waiting) > 0 {
 		l.serve(handed{err: overloaded()})
 	}
+	l.report()
 	if l.live == 0 {
 		close(l.drained)
 	}

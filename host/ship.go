@@ -40,7 +40,7 @@ func (h *Host) Ship(ctx context.Context, s Shipment) (*Module, error) {
 	h.shipping.Lock()
 	defer h.shipping.Unlock()
 	m, err := h.ship(ctx, s)
-	status := Status{Digest: Digest(s.Wasm), Source: s.Source, Shipped: true, State: Failed}
+	status := Status{Digest: Digest(s.Wasm), Source: s.Source, Shipped: true, State: Refused}
 	if m != nil {
 		status.Name, status.Version, status.Signer = m.Manifest.Name, m.Manifest.Version, m.Signer
 	}
@@ -50,11 +50,12 @@ func (h *Host) Ship(ctx context.Context, s Shipment) (*Module, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.failed, key)
+	delete(h.refused, key)
+	defer func() { h.config.Metrics.Standing(len(h.refused)) }()
 	if err != nil {
 		status.Error = err.Error()
-		h.failed[key] = status
-		h.config.Metrics.Loaded(status.Name, status.Digest, Failed)
+		h.refused[key] = status
+		h.config.Metrics.Refused()
 		h.config.Log.Error("a shipped module is refused", "source", s.Source, "module", status.Name, "digest", status.Digest, "error", err)
 		return nil, err
 	}
@@ -213,7 +214,7 @@ func (h *Host) Modules() []Status {
 		all = append(all, s)
 	}
 	h.mu.Lock()
-	for _, s := range h.failed {
+	for _, s := range h.refused {
 		all = append(all, s)
 	}
 	h.mu.Unlock()
@@ -227,5 +228,6 @@ func (h *Host) Modules() []Status {
 func (h *Host) forget(source string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.failed, source)
+	delete(h.refused, source)
+	h.config.Metrics.Standing(len(h.refused))
 }

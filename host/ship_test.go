@@ -185,7 +185,7 @@ func TestShipRefuses(t *testing.T) {
 			}
 			told := false
 			for _, m := range s.Modules() {
-				told = told || m.Source == "x.wasm" && m.State == Failed && strings.Contains(m.Error, c.want)
+				told = told || m.Source == "x.wasm" && m.State == Refused && strings.Contains(m.Error, c.want)
 			}
 			if !told {
 				t.Errorf("Modules() does not say why: %+v", s.Modules())
@@ -253,6 +253,67 @@ func TestVersionsGoUp(t *testing.T) {
 	if err := ship("v1.4.0"); err != nil {
 		t.Errorf("a downgrade that is allowed: %v", err)
 	}
+}
+
+// TestObserverHearsWhatServes: a module that serves is ready, whatever is refused
+// beside it and however late the one before it ends.
+func TestObserverHearsWhatServes(t *testing.T) {
+	s, k := dock(t)
+	hears := func(state State, refused, standing int) {
+		t.Helper()
+		s.seen.mu.Lock()
+		defer s.seen.mu.Unlock()
+		if got := s.seen.serving["sleeper"]; got != state || s.seen.refused != refused || s.seen.standing != standing {
+			t.Errorf("%q, %d refused, %d standing; want %q, %d, %d", got, s.seen.refused, s.seen.standing, state, refused, standing)
+		}
+	}
+	g := sleeper(false)
+	g.name = "sleeper"
+	ship := func(version string) error {
+		g.version = version
+		shipment := signed(t, k, g.build(t))
+		shipment.Source = "sleeper.wasm"
+		_, err := s.Ship(context.Background(), shipment)
+		return err
+	}
+	if err := ship("v1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	hears(Ready, 0, 0)
+	old := s.serving("sleeper")
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		s.askWithin(ctx, g.token(), evil)
+		close(done)
+	}()
+	eventually(t, "the call runs", func() bool { old.mu.Lock(); defer old.mu.Unlock(); return old.calls == 1 })
+	if err := ship("v0.9.0"); err == nil {
+		t.Fatal("a lower version: accepted")
+	}
+	hears(Ready, 1, 1)
+	if err := ship("v1.1.0"); err != nil {
+		t.Fatal(err)
+	}
+	hears(Ready, 1, 0)
+	cancel()
+	<-done
+	<-old.instances.gone
+	hears(Ready, 1, 0)
+	s.seen.mu.Lock()
+	if live := s.seen.pools["sleeper"][0]; live < 1 {
+		t.Errorf("%d instances of what serves", live)
+	}
+	s.seen.mu.Unlock()
+	if err := ship("v0.9.0"); err == nil {
+		t.Fatal("a lower version: accepted")
+	}
+	s.forget("sleeper.wasm")
+	hears(Ready, 2, 0)
+	if err := s.Remove("sleeper"); err != nil {
+		t.Fatal(err)
+	}
+	hears(Removed, 2, 0)
 }
 
 // TestSwapsUnderLoad replaces a module many times while it is called: no call

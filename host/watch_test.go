@@ -99,7 +99,7 @@ func TestWatchDirectory(t *testing.T) {
 
 func (d *directory) failure(source string) string {
 	for _, m := range d.Modules() {
-		if m.Source == source && m.State == Failed {
+		if m.Source == source && m.State == Refused {
 			return m.Error
 		}
 	}

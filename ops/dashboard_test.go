@@ -3,6 +3,8 @@ package ops
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hanzoai/k8s/host"
+	"github.com/hanzoai/k8s/host/manifest"
 	"github.com/hanzoai/k8s/registry"
 )
 
@@ -81,7 +84,7 @@ func values(t *testing.T) map[string]map[string]bool {
 	}
 	m.Breaker("acme", "a", "open")
 	m.Breaker("acme", "b", "half_open")
-	m.Loaded("m", "", host.Ready)
+	m.Serving("m", host.Ready)
 	m.Pool("m", 1, 1, 1)
 	gathered, err := m.registry.Gather()
 	if err != nil {
@@ -98,6 +101,71 @@ func values(t *testing.T) map[string]map[string]bool {
 		all[family.GetName()] = of
 	}
 	return all
+}
+
+// TestFirstFaultIsSeen: what K8sGuestFaults takes the increase of is there, at 0,
+// before an op's first call, in every series that a fault can count in.
+func TestFirstFaultIsSeen(t *testing.T) {
+	var rule string
+	for _, query := range queries(t) {
+		if strings.Contains(query, "guest_fault") && strings.Contains(query, "by (op)") {
+			rule = query
+		}
+	}
+	if !strings.Contains(rule, "increase(k8s_calls_total{") || !strings.HasSuffix(rule, "> 0") {
+		t.Fatalf("the rule about faults is %q", rule)
+	}
+	codes := strings.Split(regexp.MustCompile(`code=~"([^"]*)"`).FindStringSubmatch(rule)[1], "|")
+	e := newEdge(t, &fake{ops: []*manifest.Op{widgets}})
+	n := 0
+	for _, transport := range []string{"rest", "zip"} {
+		for _, code := range codes {
+			n++
+			line := fmt.Sprintf("k8s_calls_total{code=%q,op=%q,transport=%q} ", code, widgets.Token, transport)
+			if text := scraped(t, e.metrics); !strings.Contains(text, line+"0\n") {
+				t.Errorf("before a call there is no %s0", line)
+			}
+			e.metrics.called(&auditLine{op: widgets.Token, transport: transport}, code, 0)
+			if text := scraped(t, e.metrics); !strings.Contains(text, line+"1\n") {
+				t.Errorf("after one there is no %s1", line)
+			}
+		}
+	}
+	if n < 4 {
+		t.Fatalf("examined %d series", n)
+	}
+}
+
+// TestModuleMetrics: the state of what serves and the refusals are told apart.
+func TestModuleMetrics(t *testing.T) {
+	m := NewMetrics()
+	m.Serving("widgets", host.Loading)
+	m.Serving("widgets", host.Ready)
+	m.Refused()
+	m.Standing(1)
+	m.Pool("widgets", 2, 1, 0)
+	m.Pool("widgets", -1, 0, 0)
+	text := scraped(t, m)
+	for _, line := range []string{
+		`k8s_modules{module="widgets",state="ready"} 1`, `k8s_modules{module="widgets",state="loading"} 0`,
+		`k8s_modules{module="widgets",state="failed"} 0`, `k8s_guest_refusals_total 1`, `k8s_guests_refused 1`,
+		`k8s_guest_instances{module="widgets",state="live"} 1`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("there is no %s", line)
+		}
+	}
+	m.Serving("widgets", host.Removed)
+	if text := scraped(t, m); strings.Contains(text, "k8s_modules{") {
+		t.Errorf("a module that was removed is still told of: %s", text)
+	}
+}
+
+func scraped(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
 }
 
 // TestStoreConflictIsNoFailure: a caller that registers a name twice must not be

@@ -34,6 +34,8 @@ type Metrics struct {
 	verified  *prometheus.CounterVec   // module, equal
 	discarded *prometheus.CounterVec   // module, why
 	modules   *prometheus.GaugeVec     // module, state
+	refusals  prometheus.Counter
+	refused   prometheus.Gauge
 
 	mu       sync.Mutex
 	breakers map[string]string // the state of each that is not closed
@@ -60,6 +62,9 @@ func NewMetrics() *Metrics {
 		r.MustRegister(h)
 		return h
 	}
+	refusals := prometheus.NewCounter(prometheus.CounterOpts{Name: "k8s_guest_refusals_total", Help: "Shipped modules refused."})
+	refused := prometheus.NewGauge(prometheus.GaugeOpts{Name: "k8s_guests_refused", Help: "Shipped modules that stand refused: neither withdrawn nor mended since."})
+	r.MustRegister(refusals, refused)
 	short := prometheus.ExponentialBuckets(10e-6, 4, 8)
 	return &Metrics{
 		registry: r,
@@ -79,7 +84,9 @@ func NewMetrics() *Metrics {
 		restored:  histogram("k8s_guest_restored_seconds", "How long restoring an instance after a call took.", short, "module"),
 		verified:  counter("k8s_guest_verified_total", "Restored instances compared with their snapshot, by whether they were equal.", "module", "equal"),
 		discarded: counter("k8s_guest_discarded_total", "Instances thrown away, by reason.", "module", "why"),
-		modules:   gauge("k8s_modules", "Modules by state: 1 for the state a module is in.", "module", "state"),
+		modules:   gauge("k8s_modules", "Modules served, by state: 1 for the state a module is in. One that is removed has none.", "module", "state"),
+		refusals:  refusals,
+		refused:   refused,
 	}
 }
 
@@ -102,6 +109,22 @@ func (m *Metrics) called(l *auditLine, code string, took time.Duration) {
 	m.bytes.WithLabelValues("out").Add(float64(l.stats.BytesOut))
 	if l.stats.Fuel > 0 {
 		m.fuel.WithLabelValues(l.op).Observe(float64(l.stats.Fuel))
+	}
+}
+
+// faultCodes are the codes of calls that failed through the code of their op.
+var faultCodes = []string{"guest_fault", "fuel_exhausted"}
+
+// serves begins to count an op's faults at 0, since the first increase is only
+// seen of a series that is there before it.
+func (m *Metrics) serves(op string) {
+	if m == nil {
+		return
+	}
+	for _, t := range []transport{restTransport{}, zapTransport{}} {
+		for _, code := range faultCodes {
+			m.calls.WithLabelValues(op, t.name(), code)
+		}
 	}
 }
 
@@ -132,9 +155,9 @@ func statusLabel(status int) string {
 
 // Pool is part of host.Observer.
 func (m *Metrics) Pool(module string, live, idle, waiting int) {
-	m.instances.WithLabelValues(module, "live").Set(float64(live))
-	m.instances.WithLabelValues(module, "idle").Set(float64(idle))
-	m.instances.WithLabelValues(module, "waiting").Set(float64(waiting))
+	m.instances.WithLabelValues(module, "live").Add(float64(live))
+	m.instances.WithLabelValues(module, "idle").Add(float64(idle))
+	m.instances.WithLabelValues(module, "waiting").Add(float64(waiting))
 }
 
 // Made is part of host.Observer.
@@ -165,9 +188,13 @@ func (m *Metrics) Discarded(module string, why host.Discard) {
 // never came to the host.
 func (m *Metrics) Called(string, string, *host.Stats) {}
 
-// Loaded is part of host.Observer.
-func (m *Metrics) Loaded(module, _ string, state host.State) {
-	for _, s := range []host.State{host.Loading, host.Ready, host.Failed, host.Replaced, host.Removed} {
+// Serving is part of host.Observer.
+func (m *Metrics) Serving(module string, state host.State) {
+	if state == host.Removed {
+		m.modules.DeletePartialMatch(prometheus.Labels{"module": module})
+		return
+	}
+	for _, s := range []host.State{host.Loading, host.Ready, host.Failed} {
 		value := 0.0
 		if s == state {
 			value = 1
@@ -175,6 +202,12 @@ func (m *Metrics) Loaded(module, _ string, state host.State) {
 		m.modules.WithLabelValues(module, string(s)).Set(value)
 	}
 }
+
+// Refused is part of host.Observer.
+func (m *Metrics) Refused() { m.refusals.Inc() }
+
+// Standing is part of host.Observer.
+func (m *Metrics) Standing(refused int) { m.refused.Set(float64(refused)) }
 
 // KMS is part of registry.Observer. A write that another was quicker than is no
 // failure of the store: callers can bring it about.

@@ -86,6 +86,9 @@ func (s *Service) Rebuild() error {
 		return err
 	}
 	s.table.Store(t)
+	for _, op := range list {
+		s.metrics.serves(op.Token)
+	}
 	return nil
 }
 
