@@ -19,17 +19,8 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 	if dir == "" {
 		return wazero.NewCompilationCache(), nil
 	}
-	dir, err := filepath.Abs(dir)
+	dir, err := privateDir(dir)
 	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return nil, fmt.Errorf("compile cache: %w", err)
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("compile cache: %w", err)
-	}
-	if err := private(dir); err != nil {
 		return nil, fmt.Errorf("compile cache: %w", err)
 	}
 	c, err := wazero.NewCompilationCacheWithDir(dir)
@@ -53,6 +44,22 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 	return c, nil
 }
 
+// privateDir makes a directory of this user's alone, or checks that the one that
+// is there is. It gives its absolute path.
+func privateDir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return dir, private(dir)
+}
+
 func private(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -64,8 +71,13 @@ func private(dir string) error {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return fmt.Errorf("%s has mode %#o: others than its owner may use it; it must be 0700", dir, mode)
 	}
+	return own(dir, info)
+}
+
+// own checks that a file or directory belongs to this process's user.
+func own(path string, info fs.FileInfo) error {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, not to this process's", dir, st.Uid)
+		return fmt.Errorf("%s belongs to user %d, not to this process's", path, st.Uid)
 	}
 	return nil
 }

@@ -82,6 +82,12 @@ type Trust struct {
 	Grants    []manifest.Grant   // the ceiling; nil: what the built-in ops hold
 	Downgrade bool               // a lower or equal version may replace a higher
 	MaxSize   int                // of a module, in bytes; default 16 MiB
+
+	// StateDir keeps the version and digest last shipped under each name from run
+	// to run, so that an older module stays refused. It is made 0700, must be owned
+	// by this process's user, and may be shared by hosts. Empty: they are forgotten
+	// with the process.
+	StateDir string
 }
 
 // Op is an op that the host serves, and the module that answers it.

@@ -32,11 +32,11 @@ type Host struct {
 
 	shipping sync.Mutex // one shipment at a time
 
-	mu      sync.Mutex // orders changes of the table
-	closed  bool
-	highest map[string]*manifest.Manifest // the last version shipped, by name
-	refused map[string]Status             // what could not be shipped, by source or name
-	retired []*Module                     // replaced or removed, perhaps still serving
+	releases *releases
+	mu       sync.Mutex // orders changes of the table
+	closed   bool
+	refused  map[string]Status // what could not be shipped, by source or name
+	retired  []*Module         // replaced or removed, perhaps still serving
 }
 
 // table is what the host serves at one moment. It is never changed, only replaced.
@@ -61,11 +61,15 @@ func New(ctx context.Context, c Config) (*Host, error) {
 }
 
 func newHost(ctx context.Context, c Config, functions []function) (*Host, error) {
+	r, err := openReleases(c.Trust.StateDir)
+	if err != nil {
+		return nil, err
+	}
 	e, err := newEngine(context.WithoutCancel(ctx), functions, c)
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{config: c, engine: e, highest: map[string]*manifest.Manifest{}, refused: map[string]Status{}}
+	h := &Host{config: c, engine: e, releases: r, refused: map[string]Status{}}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.table.Store(&table{modules: map[string]*Module{}, ops: map[string]*Op{}})
 	h.pending.Add(1)

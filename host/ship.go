@@ -94,10 +94,12 @@ func (h *Host) ship(ctx context.Context, s Shipment) (*Module, error) {
 	if err := h.build(ctx, m, s.Wasm); err != nil {
 		return m, err
 	}
+	// Remembered before it serves: whatever is cut short, no older one can follow.
+	err = h.releases.set(m.Manifest.Name, release{m.Manifest.Version, m.Digest}, t.Downgrade)
 	h.mu.Lock()
 	old := h.table.Load().modules[m.Manifest.Name]
-	if err = h.place(m, old); err == nil {
-		h.highest[m.Manifest.Name] = m.Manifest
+	if err == nil {
+		err = h.place(m, old)
 	}
 	h.mu.Unlock()
 	if err != nil {
@@ -136,17 +138,7 @@ func (h *Host) permit(m *Module) error {
 	if h.config.Trust.Downgrade {
 		return nil
 	}
-	h.mu.Lock()
-	last := h.highest[m.Manifest.Name]
-	h.mu.Unlock()
-	if last == nil {
-		return nil
-	}
-	d := compareVersions(m.Manifest.Version, last.Version)
-	if d < 0 || d == 0 && h.serving(m.Manifest.Name) != nil {
-		return fmt.Errorf("version %s does not go up from %s", m.Manifest.Version, last.Version)
-	}
-	return nil
+	return h.releases.check(m.Manifest.Name, release{m.Manifest.Version, m.Digest})
 }
 
 // builtinGrants are what the built-in ops hold.

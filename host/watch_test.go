@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,12 @@ type directory struct {
 func watched(t *testing.T) *directory {
 	t.Helper()
 	s, k := dock(t)
+	return watchedBy(t, s, k)
+}
+
+// watchedBy has a host watch a directory of its own.
+func watchedBy(t *testing.T, s *sandbox, k *ecdsa.PrivateKey) *directory {
+	t.Helper()
 	d := &directory{sandbox: s, t: t, dir: t.TempDir(), key: func(wasm []byte) []byte { return signed(t, k, wasm).Signature }}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)

@@ -34,6 +34,7 @@ type Config struct {
 	Policy registry.Policy
 
 	CacheDir    string
+	StateDir    string
 	GuestDir    string
 	GuestKeys   string
 	GuestGrants string
@@ -108,6 +109,8 @@ var Settings = []Setting{
 	{Name: "K8S_ALLOW_CIDRS", Doc: "Private networks in which clusters may be, such as `10.20.0.0/16,fd12::/48`; logged at start.", set: cidrs},
 	{Name: "K8S_CACHE_DIR", Doc: "Where compiled guests are kept between starts: code, so a private directory. Empty is `k8s/guests` in the user's cache directory; `off` compiles at every start.",
 		set: text(func(c *Config) *string { return &c.CacheDir })},
+	{Name: "K8S_STATE_DIR", Doc: "With `K8S_GUEST_DIR`, where the version last shipped of each module is kept, so that an older one stays refused after a restart: a private directory that outlives the process and the pod. Replicas may share it. Empty is `k8s` in `$XDG_STATE_HOME`, or in `~/.local/state`.",
+		set: text(func(c *Config) *string { return &c.StateDir })},
 	{Name: "K8S_GUEST_DIR", Doc: "A directory from which signed guest modules are loaded while the service runs. Empty: none are.",
 		set: text(func(c *Config) *string { return &c.GuestDir })},
 	{Name: "K8S_GUEST_KEYS", Doc: "The public keys, a PEM file, of which one must have signed a shipped module.",
@@ -160,7 +163,24 @@ func ReadConfig(getenv func(string) string) (*Config, error) {
 	if c.CacheDir == "off" {
 		c.CacheDir = ""
 	}
+	if c.StateDir == "" {
+		c.StateDir = stateDir()
+	}
 	return c, errors.Join(wrong...)
+}
+
+// stateDir is the service's folder in the user's state directory, "" if there is
+// none.
+func stateDir() string {
+	dir := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(dir) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(dir, "k8s")
 }
 
 // readFiles reads what the KMS's settings name.

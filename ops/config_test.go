@@ -118,6 +118,44 @@ func TestTrustNeedsKeys(t *testing.T) {
 	}
 }
 
+// TestStateDirectory: where modules are shipped their versions are kept, and
+// nowhere else is a directory made for that.
+func TestStateDirectory(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", "/var/state")
+	keys := filepath.Join(t.TempDir(), "keys.pem")
+	os.WriteFile(keys, []byte(`-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE526z7iWhsPr7Kv6N+OhhAdTenaQh
+8/ZRy3vhaxHyspOBhcKUdkK0IxrPaSntzmNzSPVpxwUwNm7sHqoEZEDVxQ==
+-----END PUBLIC KEY-----
+`), 0o600)
+	for _, tt := range []struct {
+		pairs []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{"K8S_STATE_DIR", "/mine"}, ""},
+		{[]string{"K8S_GUEST_DIR", "/modules", "K8S_GUEST_KEYS", keys}, "/var/state/k8s"},
+		{[]string{"K8S_GUEST_DIR", "/modules", "K8S_GUEST_KEYS", keys, "K8S_STATE_DIR", "/mine"}, "/mine"},
+	} {
+		c, err := ReadConfig(env(tt.pairs...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trust, err := c.Trust(); err != nil || trust.StateDir != tt.want {
+			t.Errorf("%v: %q, %v; want %q", tt.pairs, trust.StateDir, err, tt.want)
+		}
+	}
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "")
+	c, err := ReadConfig(env("K8S_GUEST_DIR", "/modules", "K8S_GUEST_KEYS", keys))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Trust(); err == nil || !strings.Contains(err.Error(), "K8S_STATE_DIR") {
+		t.Errorf("nowhere to keep versions: %v", err)
+	}
+}
+
 func TestSplice(t *testing.T) {
 	page := []byte("a\n<!-- ops: made by make generate -->\nold\n<!-- end of ops -->\nb\n")
 	once, err := splice(page, "ops", "new\n")

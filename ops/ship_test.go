@@ -160,6 +160,7 @@ func openDock(t *testing.T) (*dock, *testcluster.World) {
 	}
 	t.Setenv("K8S_GUEST_DIR", d.dir)
 	t.Setenv("K8S_GUEST_KEYS", keys)
+	t.Setenv("K8S_STATE_DIR", filepath.Join(t.TempDir(), "state"))
 	if d.Service, err = live.Start(t.Context(), binary, world.Vault); err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,11 @@ func (c *Config) Trust() (host.Trust, error) {
 	if c.GuestDir != "" && c.GuestKeys == "" {
 		return t, errors.New("K8S_GUEST_DIR needs K8S_GUEST_KEYS beside it: a module that nobody vouches for is not loaded")
 	}
+	if c.GuestDir != "" {
+		if t.StateDir = c.StateDir; t.StateDir == "" {
+			return t, errors.New("K8S_GUEST_DIR needs K8S_STATE_DIR beside it: this user has no home to keep the modules' versions in")
+		}
+	}
 	var err error
 	if t.Keys, err = readKeys(c.GuestKeys); err != nil {
 		return t, fmt.Errorf("K8S_GUEST_KEYS: %w", err)

@@ -46,6 +46,9 @@ var (
 	urlPattern        = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`)
 )
 
+// IsVersion tells whether a text is a module's version, v<major>.<minor>.<patch>.
+func IsVersion(s string) bool { return versionPattern.MatchString(s) }
+
 // Validate checks everything that can be said of a manifest by itself: that its
 // names are well formed and unique, its schemas closed and bounded, its paths
 // bound to its inputs, its grants exact, and that no input names a tenant. Its

@@ -144,6 +144,11 @@ var guards = []guard{
 		pkg:  "./host", tests: []string{"TestShipRefuses"},
 	},
 	{
+		name: "the versions of shipped modules kept over a restart", file: "host/releases.go",
+		find: "\ts.dir = dir\n",
+		pkg:  "./host", tests: []string{"TestRollbackAfterRestart"},
+	},
+	{
 		name: "the address checked at the dial", file: "registry/client.go",
 		find: `return policy.control(address, raw)`,
 		put:  `return nil`,
