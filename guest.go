@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -225,7 +226,8 @@ func (p *printed) Continue(string) error {
 }
 
 type guestInspect struct {
-	File string `arg:"" help:"The module." type:"existingfile"`
+	File string   `arg:"" help:"The module. Its signature is FILE.sig." type:"existingfile"`
+	Key  []string `help:"A file of public keys of which one may have signed it; may be given again." env:"K8S_GUEST_KEYS" type:"existingfile"`
 }
 
 func (c *guestInspect) Run() error {
@@ -233,13 +235,49 @@ func (c *guestInspect) Run() error {
 	if err != nil {
 		return err
 	}
+	who, err := c.signer(wasm)
+	if err != nil {
+		return err
+	}
+	// What follows is only the file's own word.
+	fmt.Printf("digest   %s\nsize     %d bytes\nsigner   %s\n", host.Digest(wasm), len(wasm), who)
 	m, err := build.Inspect(wasm)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	fmt.Printf("module   %s %s\ndigest   %s\nsize     %d bytes\n", m.Name, m.Version, host.Digest(wasm), len(wasm))
+	fmt.Printf("module   %s %s\n", m.Name, m.Version)
 	describe(m)
 	return nil
+}
+
+// signer says who signed the module, as far as the keys tell.
+func (c *guestInspect) signer(wasm []byte) (string, error) {
+	signature, err := os.ReadFile(c.File + host.SignatureSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "none: it is unsigned", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	n := 0
+	for _, file := range c.Key {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		keys, err := host.ParseKeys(text)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", file, err)
+		}
+		if signer, err := host.Signer(keys, wasm, signature); err == nil {
+			return signer + " of " + file, nil
+		}
+		n += len(keys)
+	}
+	if n == 0 {
+		return "unknown: no --key to check " + c.File + host.SignatureSuffix + " with", nil
+	}
+	return fmt.Sprintf("none of the %d keys given", n), nil
 }
 
 // inspect reads a module file's manifest.

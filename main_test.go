@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hanzoai/k8s/host"
 	"github.com/hanzoai/k8s/ops"
 	"github.com/hanzoai/k8s/plane"
 	"github.com/hanzoai/k8s/plane/zip"
@@ -258,11 +259,57 @@ func TestGuestCommands(t *testing.T) {
 	if _, err := os.Stat(module + ".sig"); err != nil {
 		t.Error(err)
 	}
-	out := run("guest", "inspect", module)
-	for _, want := range []string{"sha256:", "k8s_pods_list", "GET /v1/k8s/pods", "labelSelector string", "imports", "pods/log", "verbs: [get]"} {
+	public := filepath.Join(dir, "mine.pub")
+	text, err := os.ReadFile(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := host.ParseKeys(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := run("guest", "inspect", module, "--key", public)
+	for _, want := range []string{"signer   " + host.Fingerprint(keys[0]) + " of " + public + "\n", "digest   " + host.Digest(wasm) + "\n", "k8s_pods_list", "GET /v1/k8s/pods", "labelSelector string", "imports", "pods/log", "verbs: [get]"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("inspect does not say %s: %s", want, out)
 		}
+	}
+	run("guest", "keygen", filepath.Join(dir, "other"))
+	other := filepath.Join(dir, "other.pub")
+	altered := filepath.Join(dir, "altered.wasm")
+	unsigned := filepath.Join(dir, "unsigned.wasm")
+	signature, err := os.ReadFile(module + ".sig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A byte of the last section, which is data: the manifest still reads.
+	changed := bytes.Clone(wasm)
+	changed[bytes.LastIndex(changed, []byte("runtime"))] ^= 1
+	for name, text := range map[string][]byte{altered: changed, altered + ".sig": signature, unsigned: wasm} {
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{module, "--key", other, "--key", public}, host.Fingerprint(keys[0]) + " of " + public},
+		{[]string{module, "--key", other}, "none of the 1 keys given"},
+		{[]string{altered, "--key", other, "--key", public}, "none of the 2 keys given"},
+		{[]string{module}, "unknown: no --key"},
+		{[]string{unsigned, "--key", public}, "none: it is unsigned"},
+	} {
+		if out := run(append([]string{"guest", "inspect"}, tt.args...)...); !strings.Contains(out, "signer   "+tt.says) {
+			t.Errorf("%v does not say %q: %.300s", tt.args, tt.says, out)
+		}
+	}
+	configured := command(t, []string{"K8S_GUEST_KEYS=" + public}, "guest", "inspect", module)
+	if out, err := configured.CombinedOutput(); err != nil || !strings.Contains(string(out), "signer   "+host.Fingerprint(keys[0])) {
+		t.Errorf("with the operator's keys: %v: %.300s", err, out)
+	}
+	if out, err := command(t, nil, "guest", "inspect", module, "--key", module).CombinedOutput(); err == nil {
+		t.Errorf("a module was taken for a key: %s", out)
 	}
 	if out, err := command(t, nil, "guest", "keygen", filepath.Join(dir, "mine")).CombinedOutput(); err == nil {
 		t.Errorf("a key was overwritten: %s", out)

@@ -94,6 +94,12 @@ func (t *Trust) admit(wasm, signature []byte) (signer string, err error) {
 	if d := Digest(wasm); t.Deny[d] {
 		return "", fmt.Errorf("the digest %s is denied", d)
 	}
+	return Signer(t.Keys, wasm, signature)
+}
+
+// Signer is the fingerprint of the key of keys that a module's file was signed
+// with. Its error is ErrSignature, and why.
+func Signer(keys []*ecdsa.PublicKey, wasm, signature []byte) (string, error) {
 	if len(signature) > maxSignature {
 		return "", fmt.Errorf("%w: the signature is larger than %d bytes", ErrSignature, maxSignature)
 	}
@@ -102,7 +108,7 @@ func (t *Trust) admit(wasm, signature []byte) (signer string, err error) {
 		return "", fmt.Errorf("%w: the signature is not base64", ErrSignature)
 	}
 	sum := sha256.Sum256(wasm)
-	for _, k := range t.Keys {
+	for _, k := range keys {
 		if ecdsa.VerifyASN1(k, sum[:], der) {
 			return Fingerprint(k), nil
 		}
