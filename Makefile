@@ -68,7 +68,8 @@ mutants: guests ## remove each guard in turn and see its tests fail
 	$(WORLD) run -- go -C $(ROOT)/testcluster run ./cmd/mutants -root $(ROOT)
 
 .PHONY: generate
-generate: guests ## write the projections: rbac.yaml, openapi.json, k8s.plugin.json and the README's tables
+generate: guests ## write the table of kinds, and the projections: rbac.yaml, openapi.json, k8s.plugin.json and the README's tables
+	go run ./guests/build/kinds guests/build/kinds.txt
 	go run ./ops/generate
 
 .PHONY: lint

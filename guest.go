@@ -31,7 +31,7 @@ import (
 type guestCommand struct {
 	New     guestNew     `cmd:"" help:"Make a guest of its own: a Go module with one op that works and a test that passes."`
 	Build   guestBuild   `cmd:"" help:"Compile a guest and put its manifest into it."`
-	Test    guestTest    `cmd:"" help:"Run a guest's own tests, then load it into the engine, which rehearses each op on made-up objects, and with a kubeconfig call those that only read."`
+	Test    guestTest    `cmd:"" help:"Run a guest's own tests, then load it into the engine, which rehearses each op on made-up objects, and with recorded objects or a kubeconfig call those that only read."`
 	Inspect guestInspect `cmd:"" help:"Print what a reviewer needs to know of a module."`
 	Keygen  guestKeygen  `cmd:"" help:"Make a key pair to sign modules with: NAME.key and NAME.pub."`
 	Sign    guestSign    `cmd:"" help:"Sign a module, as cosign sign-blob does: FILE.sig beside it."`
@@ -81,7 +81,8 @@ func (c *guestBuild) Run() error {
 
 type guestTest struct {
 	Path       string `arg:"" default:"." help:"The guest's package: its tests are run and it is built. Or a module, which is only loaded. Neither a signature nor the operator's ceiling of grants is checked." type:"path"`
-	Kubeconfig string `help:"Of a cluster that could be registered: each op that only reads is then called on it with its example. Without it no cluster is reached." type:"existingfile"`
+	Objects    string `help:"Objects as kubectl get -o yaml prints them: each op that only reads is called with its example on a cluster of nothing else." type:"existingfile" xor:"cluster"`
+	Kubeconfig string `help:"Of a cluster that could be registered: each op that only reads is called on it with its example. Without this and --objects no cluster is reached." type:"existingfile" xor:"cluster"`
 	In         string `default:"{}" help:"A JSON object whose fields take the place of the example's; null leaves one out."`
 }
 
@@ -136,16 +137,17 @@ func (c *guestTest) Run() error {
 	fmt.Printf("module   %s %s\nsize     %d bytes\nloaded   in %d ms, %d ops\n",
 		m.Manifest.Name, m.Manifest.Version, m.Size, time.Since(began).Milliseconds(), len(m.Ops))
 	describe(m.Manifest)
-	if c.Kubeconfig == "" {
+	if c.Kubeconfig == "" && c.Objects == "" {
 		return nil
 	}
-	kubeconfig, err := os.ReadFile(c.Kubeconfig)
+	kubeconfig, stop, err := c.cluster()
 	if err != nil {
 		return err
 	}
+	defer stop()
 	ctx = zip.WithCaller(ctx, zip.Caller{Org: "test", User: "test"})
 	if _, err := clusters.Register(ctx, registry.Registration{Name: testCluster, Kubeconfig: kubeconfig}); err != nil {
-		return fmt.Errorf("%s: %w", c.Kubeconfig, err)
+		return fmt.Errorf("%s: %w", c.Kubeconfig+c.Objects, err)
 	}
 	for _, op := range m.Ops {
 		if err := c.try(ctx, engine, op); err != nil {
@@ -153,6 +155,26 @@ func (c *guestTest) Run() error {
 		}
 	}
 	return nil
+}
+
+// cluster is the kubeconfig of the cluster to call ops on.
+func (c *guestTest) cluster() (kubeconfig []byte, stop func(), err error) {
+	if c.Objects == "" {
+		kubeconfig, err = os.ReadFile(c.Kubeconfig)
+		return kubeconfig, func() {}, err
+	}
+	text, err := os.ReadFile(c.Objects)
+	if err != nil {
+		return nil, nil, err
+	}
+	recorded, err := build.Record(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", c.Objects, err)
+	}
+	if len(recorded.Left) > 0 {
+		fmt.Printf("left out, as this version's API server has no such fields: %s\n", strings.Join(recorded.Left, ", "))
+	}
+	return recorded.Serve()
 }
 
 // testCluster is what the cluster of a test is called.

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -361,6 +363,67 @@ func TestGuestTestReads(t *testing.T) {
 		"--in", `{"namespace":"team-a"}`).CombinedOutput()
 	if !strings.Contains(string(out), "units of fuel") || !strings.Contains(string(out), `"namespace":"team-a"`) {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestGuestTestObjects calls the ops of a guest on objects that were recorded.
+func TestGuestTestObjects(t *testing.T) {
+	objects := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(objects, []byte(`apiVersion: v1
+kind: List
+items:
+- apiVersion: apps/v1
+  kind: DaemonSet
+  metadata: {name: cilium, namespace: kube-system, labels: {app: cilium}}
+  spec:
+    selector: {matchLabels: {app: cilium}}
+    template:
+      spec:
+        containers: [{name: agent, image: "cilium:1.18"}]
+    madeUp: 1
+  status: {desiredNumberScheduled: 3, numberReady: 2, updatedNumberScheduled: 1, currentNumberScheduled: 3, numberMisscheduled: 0}
+- apiVersion: apps/v1
+  kind: DaemonSet
+  metadata: {name: other, namespace: elsewhere}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	module := filepath.Join(t.TempDir(), "daemonsets.wasm")
+	if out, err := command(t, nil, "guest", "build", "guests/examples/daemonsets", "--out", module).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := command(t, nil, append([]string{"guest", "test", module, "--objects", objects}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	const cilium = `  {"namespace":"kube-system","name":"cilium","wanted":3,"ready":2,"updated":1,"images":["cilium:1.18"]}` + "\n"
+	const other = `  {"namespace":"elsewhere","name":"other","wanted":0,"ready":0,"updated":0}` + "\n"
+	out := run()
+	if !strings.Contains(out, cilium) || strings.Contains(out, other) || !strings.Contains(out, "DaemonSet.spec.madeUp") {
+		t.Errorf("with the op's example: %s", out)
+	}
+	cost := regexp.MustCompile(`1 items, ([0-9]+) units of fuel, ([0-9]+) bytes in, ([0-9]+) out`).FindStringSubmatch(out)
+	if cost == nil || slices.Contains(cost, "0") {
+		t.Errorf("what it cost: %q in %s", cost, out)
+	}
+	if out := run("--in", `{"namespace":null}`); !strings.Contains(out, other+cilium) {
+		t.Errorf("in every namespace: %s", out)
+	}
+	if out := run("--in", `{"namespace":null,"limit":1}`); !strings.Contains(out, other+"  and there is another page") || strings.Contains(out, cilium) {
+		t.Errorf("a page of one: %s", out)
+	}
+	if out := run("--in", `{"namespace":null,"labelSelector":"app=cilium"}`); !strings.Contains(out, cilium) || strings.Contains(out, other) {
+		t.Errorf("by a label: %s", out)
+	}
+	if out, err := command(t, nil, "guest", "test", "guests/bin/pods.wasm", "--objects", "main_test.go").CombinedOutput(); err == nil {
+		t.Errorf("a Go file was taken for objects: %s", out)
+	}
+	if out, err := command(t, nil, "guest", "test", "guests/bin/pods.wasm", "--objects", objects, "--kubeconfig", objects).CombinedOutput(); err == nil || !strings.Contains(string(out), "can't be used together") {
+		t.Errorf("two clusters at once: %v: %s", err, out)
 	}
 }
 
