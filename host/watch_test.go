@@ -3,11 +3,17 @@ package host
 import (
 	"context"
 	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // directory is a watched directory.
@@ -27,7 +33,13 @@ func watched(t *testing.T) *directory {
 // watchedBy has a host watch a directory of its own.
 func watchedBy(t *testing.T, s *sandbox, k *ecdsa.PrivateKey) *directory {
 	t.Helper()
-	d := &directory{sandbox: s, t: t, dir: t.TempDir(), key: func(wasm []byte) []byte { return signed(t, k, wasm).Signature }}
+	return watchedAt(t, s, k, t.TempDir())
+}
+
+// watchedAt has a host watch a directory that others may watch too.
+func watchedAt(t *testing.T, s *sandbox, k *ecdsa.PrivateKey, dir string) *directory {
+	t.Helper()
+	d := &directory{sandbox: s, t: t, dir: dir, key: func(wasm []byte) []byte { return signed(t, k, wasm).Signature }}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Watch(ctx, d.dir) }()
@@ -190,6 +202,115 @@ func TestWatchConverges(t *testing.T) {
 			d.answers("k8s_widgets_run", `{"n":"b"}`)
 		})
 	}
+}
+
+// digests are the shipped modules that a host serves, by name.
+func (s *sandbox) digests() map[string]string {
+	all := map[string]string{}
+	for _, m := range s.Modules() {
+		if m.Shipped && m.State == Ready {
+			all[m.Name] = m.Digest
+		}
+	}
+	return all
+}
+
+// TestReplicasConverge has several hosts, each with a memory of its own, watch
+// one directory: whatever happens in it they come to serve the same files.
+func TestReplicasConverge(t *testing.T) {
+	k := newKey(t)
+	replica := func(dir string) *directory {
+		return watchedAt(t, restarted(t, k, filepath.Join(t.TempDir(), "state")), k, dir)
+	}
+	converge := func(t *testing.T, step string, all []*directory, want ...guestModule) {
+		t.Helper()
+		digests := map[string]string{}
+		for _, g := range want {
+			digests[g.name] = Digest(g.build(t))
+		}
+		for i, d := range all {
+			eventually(t, step+": replica "+string(rune('1'+i))+" serves what the directory holds", func() bool {
+				return cmp.Equal(digests, d.digests(), cmpopts.EquateEmpty())
+			})
+		}
+	}
+	a1, a2, a3 := says("widgets", "v1.0.0", 'a'), says("widgets", "v1.1.0", 'b'), says("widgets", "v1.2.0", 'c')
+	b1, b2 := says("gadgets", "v1.0.0", 'x'), says("gadgets", "v2.0.0", 'y')
+
+	t.Run("files", func(t *testing.T) {
+		dir := t.TempDir()
+		all := []*directory{replica(dir), replica(dir)}
+		d := all[0]
+		d.put("widgets.wasm", a1)
+		converge(t, "a drop", all, a1)
+		d.put("gadgets.wasm", b1)
+		converge(t, "a second", all, a1, b1)
+		d.put("widgets.wasm", a2)
+		converge(t, "a replacement", all, a2, b1)
+		d.write("broken.wasm", []byte("hello"))
+		d.write("broken.wasm.sig", d.key([]byte("hello")))
+		d.remove("gadgets.wasm")
+		converge(t, "a removal beside a file that is refused", all, a2)
+		for _, d := range all {
+			eventually(t, "the refusal is told of", func() bool { return d.failure("broken.wasm") != "" })
+		}
+		d.put("other.wasm", a3)
+		converge(t, "a higher version in another file", all, a3)
+		all = append(all, replica(dir))
+		converge(t, "one that comes later", all, a3)
+		d.remove("other.wasm")
+		d.remove("widgets.wasm")
+		converge(t, "an empty directory", all)
+	})
+
+	// As Kubernetes mounts a ConfigMap: every file a link through ..data, which is
+	// swapped for the next set.
+	t.Run("a mount", func(t *testing.T) {
+		dir := t.TempDir()
+		all := []*directory{replica(dir), replica(dir)}
+		d := all[0]
+		sets := 0
+		swap := func(files map[string]guestModule) {
+			t.Helper()
+			sets++
+			set := fmt.Sprintf("..2026_%02d", sets)
+			link := func(to, name string) {
+				if err := os.Symlink(to, filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Mkdir(filepath.Join(dir, set), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for name, g := range files {
+				d.put(set+"/"+name, g)
+			}
+			link(set, "..data_tmp")
+			d.rename("..data_tmp", "..data")
+			for name := range files {
+				link("..data/"+name, name)
+				link("..data/"+name+SignatureSuffix, name+SignatureSuffix)
+			}
+			// Links to what the set no longer has go last, and so does the old set.
+			for _, name := range []string{"widgets.wasm", "gadgets.wasm"} {
+				if _, ok := files[name]; !ok {
+					os.Remove(filepath.Join(dir, name))
+					os.Remove(filepath.Join(dir, name+SignatureSuffix))
+				}
+			}
+			os.RemoveAll(filepath.Join(dir, fmt.Sprintf("..2026_%02d", sets-1)))
+		}
+		swap(map[string]guestModule{"widgets.wasm": a1})
+		converge(t, "the first set", all, a1)
+		swap(map[string]guestModule{"widgets.wasm": a2, "gadgets.wasm": b1})
+		converge(t, "one replaced and one more", all, a2, b1)
+		swap(map[string]guestModule{"gadgets.wasm": b2})
+		converge(t, "one replaced and one gone", all, b2)
+		swap(map[string]guestModule{"widgets.wasm": a3, "gadgets.wasm": b2})
+		converge(t, "one that comes back", all, a3, b2)
+		swap(nil)
+		converge(t, "an empty set", all)
+	})
 }
 
 func TestWatchNeedsADirectory(t *testing.T) {
