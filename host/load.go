@@ -232,8 +232,8 @@ func (h *Host) clash(m, old *Module) error {
 			if other.Token == op.Token {
 				return fmt.Errorf("the token %s belongs to module %q", op.Token, other.Module.Manifest.Name)
 			}
-			if other.Route() == op.Route() {
-				return fmt.Errorf("the route %s belongs to %s of module %q", op.Route(), other.Token, other.Module.Manifest.Name)
+			if other.Overlaps(op.Op) {
+				return fmt.Errorf("the route %s belongs to %s of module %q", other.Route(), other.Token, other.Module.Manifest.Name)
 			}
 		}
 	}

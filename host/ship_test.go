@@ -102,6 +102,7 @@ func TestShip(t *testing.T) {
 func TestShipRefuses(t *testing.T) {
 	list := []manifest.Grant{{Verbs: []string{"list"}, Version: "v1", Resource: "pods"}}
 	cluster := []manifest.Field{{Name: "cluster", Kind: manifest.String}}
+	parameter := []manifest.Field{{Name: "cluster", Kind: manifest.String, Required: true}}
 	builtin := guestModule{name: "builtin", grants: list, fields: cluster}
 	newShipment := func(g guestModule) func(*testing.T, *sandbox, *ecdsa.PrivateKey) Shipment {
 		return func(t *testing.T, _ *sandbox, k *ecdsa.PrivateKey) Shipment { return signed(t, k, g.build(t)) }
@@ -146,19 +147,25 @@ func TestShipRefuses(t *testing.T) {
 			m.Memory(1, -1)
 			return signed(t, k, m.Bytes())
 		}, "no custom section"},
-		"a grant too wide":       {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"list", "delete"}, Version: "v1", Resource: "pods"}}}), `k8s_x_run asks for "delete pods"`},
-		"a subresource too many": {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"list"}, Version: "v1", Resource: "pods", Subresource: "log"}}}), `"list pods/log"`},
-		"the closed kinds":       {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"get"}, Kinds: true}}}), `"get on the closed kinds"`},
-		"a URL":                  {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"get"}, URL: "/version"}}}), `"get /version"`},
-		"the registry":           {newShipment(guestModule{name: "x", imports: []string{"clusters_list"}}), "a shipped module may not reach the registry"},
-		"a built-in's name":      {newShipment(says("builtin", "v9.0.0", 'a')), "belongs to a built-in module"},
-		"a built-in's route":     {newShipment(guestModule{name: "x", path: "/v1/k8s/builtin"}), "the route POST /v1/k8s/builtin belongs to"},
-		"a built-in's token":     {newShipment(guestModule{name: "x", claims: "k8s_builtin_run"}), "the token k8s_builtin_run belongs to"},
-		"a shipped one's route":  {newShipment(guestModule{name: "x", path: "/v1/k8s/widgets"}), "the route POST /v1/k8s/widgets belongs to"},
-		"a lower version":        {newShipment(says("widgets", "v1.1.9", 'z')), "does not go up from v1.2.0"},
-		"the same version, else": {newShipment(says("widgets", "v1.2.0", 'z')), "does not go up from v1.2.0"},
-		"an import undeclared":   {newShipment(guestModule{name: "x", hidden: []string{"list"}}), "which its manifest does not name"},
-		"a canary that fails":    {newShipment(guestModule{name: "x", raw: func(m *w.Module) { m.Start(m.Func("", "", "", w.Unreachable)) }}), "start:"},
+		"a grant too wide":             {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"list", "delete"}, Version: "v1", Resource: "pods"}}}), `k8s_x_run asks for "delete pods"`},
+		"a subresource too many":       {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"list"}, Version: "v1", Resource: "pods", Subresource: "log"}}}), `"list pods/log"`},
+		"the closed kinds":             {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"get"}, Kinds: true}}}), `"get on the closed kinds"`},
+		"a URL":                        {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"get"}, URL: "/version"}}}), `"get /version"`},
+		"the registry":                 {newShipment(guestModule{name: "x", imports: []string{"clusters_list"}}), "a shipped module may not reach the registry"},
+		"a built-in's name":            {newShipment(says("builtin", "v9.0.0", 'a')), "belongs to a built-in module"},
+		"a built-in's route":           {newShipment(guestModule{name: "x", path: "/v1/k8s/builtin"}), "the route POST /v1/k8s/builtin belongs to"},
+		"a part of a built-in's route": {newShipment(guestModule{name: "x", path: "/v1/k8s/ones/prod"}), "the route POST /v1/k8s/ones/{} belongs to"},
+		"more than a built-in's route": {newShipment(guestModule{name: "x", path: "/v1/k8s/{cluster}/of", fields: parameter}), "belongs to the service itself"},
+		"a wider route":                {newShipment(guestModule{name: "x", path: "/v1/k8s/all/{cluster}", fields: parameter}), "the route POST /v1/k8s/all/of belongs to"},
+		"the service's documents":      {newShipment(guestModule{name: "x", path: "/v1/k8s/docs"}), "belongs to the service itself"},
+		"the operators' list":          {newShipment(guestModule{name: "x", path: "/v1/k8s/guests"}), "belongs to the service itself"},
+		"every route":                  {newShipment(guestModule{name: "x", path: "/v1/k8s/{cluster}", fields: parameter}), "belongs to the service itself"},
+		"a built-in's token":           {newShipment(guestModule{name: "x", claims: "k8s_builtin_run"}), "the token k8s_builtin_run belongs to"},
+		"a shipped one's route":        {newShipment(guestModule{name: "x", path: "/v1/k8s/widgets"}), "the route POST /v1/k8s/widgets belongs to"},
+		"a lower version":              {newShipment(says("widgets", "v1.1.9", 'z')), "does not go up from v1.2.0"},
+		"the same version, else":       {newShipment(says("widgets", "v1.2.0", 'z')), "does not go up from v1.2.0"},
+		"an import undeclared":         {newShipment(guestModule{name: "x", hidden: []string{"list"}}), "which its manifest does not name"},
+		"a canary that fails":          {newShipment(guestModule{name: "x", raw: func(m *w.Module) { m.Start(m.Func("", "", "", w.Unreachable)) }}), "start:"},
 		"a compile bomb": {newShipment(guestModule{name: "x", raw: func(m *w.Module) {
 			m.Func("", "", strings.Repeat("i", 9999), w.Code(strings.Repeat("\x02\x40\x0b", 9999)))
 		}}), "too large to compile"},
@@ -167,6 +174,8 @@ func TestShipRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, k := dock(t)
 			s.load(t, builtin)
+			s.load(t, guestModule{name: "ones", path: "/v1/k8s/ones/{cluster}", fields: parameter})
+			s.load(t, guestModule{name: "all", path: "/v1/k8s/all/of"})
 			if _, err := s.Ship(context.Background(), signed(t, k, says("widgets", "v1.2.0", 'a').build(t))); err != nil {
 				t.Fatal(err)
 			}

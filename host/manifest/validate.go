@@ -19,6 +19,10 @@ const (
 // Prefix is what the path of every op begins with.
 const Prefix = "/v1/k8s/"
 
+// Reserved are the first segments of a path that are the service's own. No op's
+// path begins with one, nor with a parameter, which could stand for one.
+var Reserved = []string{"docs", "guests"}
+
 // Functions are the functions of module "k8s" (host/ABI.md).
 var Functions = []string{
 	"input", "emit", "fail", "next", "close", "sleep", "log",
@@ -104,6 +108,22 @@ func (o *Op) Route() string {
 	return o.Method + " " + strings.Join(segments, "/")
 }
 
+// Overlaps tells whether there is a request that either op could be taken to be
+// meant by: a parameter stands for any segment, so a path that spells one out
+// would take that one away from it.
+func (o *Op) Overlaps(other *Op) bool {
+	a, b := strings.Split(o.Path, "/"), strings.Split(other.Path, "/")
+	if o.Method != other.Method || len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] && !strings.HasPrefix(a[i], "{") && !strings.HasPrefix(b[i], "{") {
+			return false
+		}
+	}
+	return true
+}
+
 // Parameters are the names in the op's path, in order.
 func (o *Op) Parameters() []string {
 	var names []string
@@ -152,6 +172,8 @@ func (o *Op) validate(at string, m *Manifest) {
 
 func (o *Op) validatePath(at string) {
 	check(strings.HasPrefix(o.Path, Prefix) && len(o.Path) <= 200, at, "%q is not below %s", o.Path, Prefix)
+	first, _, _ := strings.Cut(o.Path[len(Prefix):], "/")
+	check(!strings.HasPrefix(first, "{") && !slices.Contains(Reserved, first), at, "%q belongs to the service itself", o.Path)
 	seen := map[string]bool{}
 	for s := range strings.SplitSeq(o.Path[len(Prefix):], "/") {
 		if !strings.HasPrefix(s, "{") {

@@ -144,6 +144,12 @@ var guards = []guard{
 		pkg:  "./host", tests: []string{"TestShipRefuses"},
 	},
 	{
+		name: "no part of another module's route", file: "host/load.go",
+		find: `if other.Overlaps(op.Op) {`,
+		put:  `if other.Route() == op.Route() {`,
+		pkg:  "./host", tests: []string{"TestShipRefuses"},
+	},
+	{
 		name: "the versions of shipped modules kept over a restart", file: "host/releases.go",
 		find: "\ts.dir = dir\n",
 		pkg:  "./host", tests: []string{"TestRollbackAfterRestart"},
