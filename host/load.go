@@ -164,6 +164,12 @@ func Digest(wasm []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// IsDigest tells whether a text is of the form that Digest gives.
+func IsDigest(s string) bool {
+	hex, ok := strings.CutPrefix(s, "sha256:")
+	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
+}
+
 // prepare gives m its ops, with their limits under the operator's ceiling.
 func (h *Host) prepare(m *Module) {
 	m.setState(Loading, nil)

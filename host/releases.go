@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -171,7 +170,7 @@ func readReleases(path string) (map[string]release, error) {
 		return nil, fmt.Errorf("%s is not one object with modules", path)
 	}
 	for name, r := range file.Modules {
-		if name == "" || !manifest.IsVersion(r.Version) || !isDigest(r.Digest) {
+		if name == "" || !manifest.IsVersion(r.Version) || !IsDigest(r.Digest) {
 			return nil, fmt.Errorf("%s: %q has no version and digest", path, name)
 		}
 	}
@@ -204,9 +203,4 @@ func (s *releases) write(all map[string]release) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-func isDigest(s string) bool {
-	hex, ok := strings.CutPrefix(s, "sha256:")
-	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
 }

@@ -214,15 +214,20 @@ func TestCeiling(t *testing.T) {
 		ceiling, grant manifest.Grant
 		want           string
 	}{
-		"same":                 {grant("apps", "deployments", "", "list"), grant("apps", "deployments", "", "list"), ""},
-		"another group":        {grant("", "deployments", "", "list"), grant("apps", "deployments", "", "list"), "list deployments.apps"},
-		"another verb":         {grant("", "pods", "", "list"), grant("", "pods", "", "list", "get"), "get pods"},
-		"every verb":           {grant("", "pods", "", "*"), grant("", "pods", "", "list", "delete"), ""},
-		"every resource":       {grant("apps", "*", "", "list"), grant("apps", "daemonsets", "", "list"), ""},
-		"every group":          {grant("*", "*", "", "get"), grant("batch", "jobs", "status", "get"), ""},
-		"nothing by nothing":   {manifest.Grant{Verbs: []string{"get"}}, grant("", "pods", "", "get"), "get pods"},
-		"no kinds by resource": {grant("*", "*", "", "*"), manifest.Grant{Verbs: []string{"get"}, Kinds: true}, "get on the closed kinds"},
-		"no url by resource":   {grant("*", "*", "", "*"), manifest.Grant{Verbs: []string{"get"}, URL: "/metrics"}, "get /metrics"},
+		"same":                              {grant("apps", "deployments", "", "list"), grant("apps", "deployments", "", "list"), ""},
+		"another group":                     {grant("", "deployments", "", "list"), grant("apps", "deployments", "", "list"), "list deployments.apps"},
+		"another verb":                      {grant("", "pods", "", "list"), grant("", "pods", "", "list", "get"), "get pods"},
+		"every verb":                        {grant("", "pods", "", "*"), grant("", "pods", "", "list", "delete"), ""},
+		"every resource":                    {grant("apps", "*", "", "list"), grant("apps", "daemonsets", "", "list"), ""},
+		"every group":                       {grant("*", "*", "", "get"), grant("batch", "jobs", "status", "get"), ""},
+		"one subresource of every resource": {grant("apps", "*", "scale", "get"), grant("apps", "deployments", "scale", "get"), ""},
+		"no resource by its subresource":    {grant("apps", "*", "scale", "get"), grant("apps", "deployments", "", "get"), "get deployments.apps"},
+		"no other subresource":              {grant("", "*", "log", "get"), grant("", "nodes", "proxy", "get"), "get nodes/proxy"},
+		"every subresource of one":          {grant("", "pods", "*", "get"), grant("", "pods", "log", "get"), ""},
+		"not the one itself":                {grant("", "pods", "*", "get"), grant("", "pods", "", "get"), "get pods"},
+		"nothing by nothing":                {manifest.Grant{Verbs: []string{"get"}}, grant("", "pods", "", "get"), "get pods"},
+		"no kinds by resource":              {grant("*", "*", "", "*"), manifest.Grant{Verbs: []string{"get"}, Kinds: true}, "get on the closed kinds"},
+		"no url by resource":                {grant("*", "*", "", "*"), manifest.Grant{Verbs: []string{"get"}, URL: "/metrics"}, "get /metrics"},
 	} {
 		if got := exceeds([]manifest.Grant{c.grant}, []manifest.Grant{c.ceiling}); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

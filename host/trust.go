@@ -117,7 +117,9 @@ func Signer(keys []*ecdsa.PublicKey, wasm, signature []byte) (string, error) {
 }
 
 // exceeds names the first privilege of grants that ceiling does not hold, ""
-// if there is none. "*" in the ceiling stands for every verb, group or resource.
+// if there is none. "*" in the ceiling stands for every verb, group or resource;
+// as a resource it covers subresources, "*/scale" covers that subresource alone, and
+// "pods/*" does not cover pods.
 func exceeds(grants, ceiling []manifest.Grant) string {
 	for _, g := range grants {
 		for _, verb := range g.Verbs {
@@ -140,8 +142,10 @@ func holds(c, g manifest.Grant, verb string) bool {
 	case g.URL != "":
 		return c.URL == g.URL
 	}
-	return c.Resource != "" && any(c.Group, g.Group) && any(c.Resource, g.Resource) &&
-		(c.Subresource == g.Subresource || c.Resource == "*" || c.Subresource == "*")
+	if c.Resource == "" || !any(c.Group, g.Group) || !any(c.Resource, g.Resource) {
+		return false
+	}
+	return c.Subresource == g.Subresource || c.Resource == "*" && c.Subresource == "" || c.Subresource == "*" && g.Subresource != ""
 }
 
 func privilege(g manifest.Grant, verb string) string {

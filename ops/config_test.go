@@ -111,7 +111,9 @@ func TestGrantsOfAClusterRole(t *testing.T) {
 }
 
 func TestTrustNeedsKeys(t *testing.T) {
-	for _, c := range []*Config{{GuestDir: "/modules"}, {GuestKeys: "/no/such"}, {GuestGrants: "/no/such"}, {GuestDeny: []string{"sha256:1"}}} {
+	for _, c := range []*Config{{GuestDir: "/modules"}, {GuestKeys: "/no/such"}, {GuestGrants: "/no/such"}, {GuestDeny: []string{"sha256:1"}},
+		{GuestDeny: []string{"sha256:" + strings.Repeat("A", 64)}}, {GuestDeny: []string{"sha256:" + strings.Repeat("x", 64)}},
+	} {
 		if _, err := c.Trust(); err == nil {
 			t.Errorf("%+v was taken", c)
 		}

@@ -19,8 +19,8 @@ import (
 func (c *Config) Trust() (host.Trust, error) {
 	t := host.Trust{Downgrade: c.Downgrade, Deny: make(map[string]bool)}
 	for _, digest := range c.GuestDeny {
-		if !strings.HasPrefix(digest, "sha256:") || len(digest) != len("sha256:")+64 {
-			return t, errors.New("K8S_GUEST_DENY: a digest is sha256: and 64 hexadecimal digits")
+		if !host.IsDigest(digest) {
+			return t, errors.New("K8S_GUEST_DENY: a digest is sha256: and 64 hexadecimal digits, letters in lower case")
 		}
 		t.Deny[digest] = true
 	}
