@@ -224,11 +224,16 @@ func (h *Host) place(m, old *Module) error {
 	return nil
 }
 
+// taken is why a module may not have a name, a token or a route: another has it.
+type taken string
+
+func (t taken) Error() string { return string(t) }
+
 // clash tells what of m belongs to another module than old. The lock is held.
 func (h *Host) clash(m, old *Module) error {
 	t := h.table.Load()
 	if other, ok := t.modules[m.Manifest.Name]; ok && other != old {
-		return fmt.Errorf("there is a module %q already", m.Manifest.Name)
+		return taken(fmt.Sprintf("there is a module %q already", m.Manifest.Name))
 	}
 	for _, other := range t.sorted {
 		if other.Module == old {
@@ -236,10 +241,10 @@ func (h *Host) clash(m, old *Module) error {
 		}
 		for _, op := range m.Ops {
 			if other.Token == op.Token {
-				return fmt.Errorf("the token %s belongs to module %q", op.Token, other.Module.Manifest.Name)
+				return taken(fmt.Sprintf("the token %s belongs to module %q", op.Token, other.Module.Manifest.Name))
 			}
 			if other.Overlaps(op.Op) {
-				return fmt.Errorf("the route %s belongs to %s of module %q", other.Route(), other.Token, other.Module.Manifest.Name)
+				return taken(fmt.Sprintf("the route %s belongs to %s of module %q", other.Route(), other.Token, other.Module.Manifest.Name))
 			}
 		}
 	}

@@ -40,26 +40,35 @@ func (h *Host) Ship(ctx context.Context, s Shipment) (*Module, error) {
 	h.shipping.Lock()
 	defer h.shipping.Unlock()
 	m, err := h.ship(ctx, s)
-	status := Status{Digest: Digest(s.Wasm), Source: s.Source, Shipped: true, State: Refused}
+	status := Status{Digest: Digest(s.Wasm), Source: s.Source, Shipped: true}
 	if m != nil {
 		status.Name, status.Version, status.Signer = m.Manifest.Name, m.Manifest.Version, m.Signer
 	}
-	key := s.Source
-	if key == "" {
-		key = status.Name
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.refused, key)
-	defer func() { h.config.Metrics.Standing(len(h.refused)) }()
 	if err != nil {
-		status.Error = err.Error()
-		h.refused[key] = status
-		h.config.Metrics.Refused()
-		h.config.Log.Error("a shipped module is refused", "source", s.Source, "module", status.Name, "digest", status.Digest, "error", err)
+		h.refuse(status, err)
 		return nil, err
 	}
+	h.forget(status.key())
 	return m, nil
+}
+
+// key is what a refusal is remembered by.
+func (s *Status) key() string {
+	if s.Source != "" {
+		return s.Source
+	}
+	return s.Name
+}
+
+// refuse remembers and tells of what could not be shipped, and why.
+func (h *Host) refuse(s Status, why error) {
+	s.State, s.Error = Refused, why.Error()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused[s.key()] = s
+	h.config.Metrics.Refused()
+	h.config.Metrics.Standing(len(h.refused))
+	h.config.Log.Error("a shipped module is refused", "source", s.Source, "module", s.Name, "digest", s.Digest, "error", why)
 }
 
 // ship gives the module as far as it is known, even with an error.
@@ -217,9 +226,9 @@ func (h *Host) Modules() []Status {
 }
 
 // forget drops what is remembered of a refused shipment.
-func (h *Host) forget(source string) {
+func (h *Host) forget(key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.refused, source)
+	delete(h.refused, key)
 	h.config.Metrics.Standing(len(h.refused))
 }

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 )
 
 // How a watched directory is looked at.
@@ -29,7 +30,8 @@ const SignatureSuffix = ".sig"
 // removed. It returns when ctx ends. The directory may be one that Kubernetes
 // mounts, in which a symbolic link is swapped, and files may be written in place:
 // one whose signature does not fit yet is looked at again for a while before
-// that is reported.
+// that is reported. A link that leads out of the directory is refused, and so is
+// what is no file.
 func (h *Host) Watch(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -116,76 +118,135 @@ type watcher struct {
 
 // seen is a module's file as it was last looked at.
 type seen struct {
-	stamp  string // of both files; the content is not read again while it is the same
-	module string // the name of the module shipped, "" if it was refused
+	stamp  [2]stamp // of both files; they are not read again while it is the same
+	module string   // the name of the module shipped, "" if none was
 	since  time.Time
+	looked bool // its signature did not fit
+	taken  bool // it was refused for what another module has
+	gone   bool // it was not there the last time
 	done   bool
+}
+
+// stamp tells one state of a file from another. Unlike the time of a file's last
+// write, that of its last change is nobody's to set.
+type stamp struct {
+	device, inode  uint64
+	size           int64
+	written, moved unix.Timespec
 }
 
 // scan makes the host's modules what the directory holds. It tells whether a
 // file should be looked at again soon.
 func (w *watcher) scan(ctx context.Context) (again bool) {
-	entries, err := os.ReadDir(w.dir)
+	// A root is one directory however its name is moved, and no link leads out of it.
+	root, err := os.OpenRoot(w.dir)
+	if err != nil {
+		w.host.config.Log.Error("the module directory cannot be opened", "error", err)
+		return false
+	}
+	defer root.Close()
+	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		w.host.config.Log.Error("the module directory cannot be read", "error", err)
 		return false
 	}
+	before := w.host.table.Load()
 	here := map[string]bool{}
 	for _, e := range entries { // sorted by name: every replica sees one order
 		name := e.Name()
-		if strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".wasm") {
+		if strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".wasm") || ctx.Err() != nil {
 			continue
 		}
-		stamp, err := w.stamp(name)
-		if err != nil {
-			continue // no signature yet, or gone between the two
+		if there, soon := w.visit(ctx, root, name); there {
+			here[name] = true
+			again = again || soon
 		}
-		here[name] = true
-		s := w.seen[name]
-		if s.done && s.stamp == stamp {
-			continue
-		}
-		if s.stamp != stamp {
-			s = seen{stamp: stamp, module: s.module, since: time.Now()}
-		}
-		s.done = w.look(ctx, name, &s)
-		again = again || !s.done
-		w.seen[name] = s
+	}
+	if ctx.Err() != nil {
+		return false
 	}
 	for name, s := range w.seen {
-		if here[name] {
-			continue
+		switch {
+		case here[name]:
+		case !s.gone:
+			// A directory that is being swapped may show a gap: it is gone when it is
+			// still gone in a moment.
+			s.gone, again = true, true
+			w.seen[name] = s
+		default:
+			delete(w.seen, name)
+			w.host.forget(name)
+			w.withdraw(s.module)
 		}
-		delete(w.seen, name)
-		w.host.forget(name)
-		w.withdraw(s.module)
+	}
+	if w.host.table.Load() == before {
+		return again
+	}
+	// What was taken may be free now, and what another file had superseded may
+	// serve again, or must be told to be a rollback.
+	for name, s := range w.seen {
+		if s.done && (s.taken || s.module != "" && w.host.serving(s.module) == nil) {
+			s.done, again = false, true
+			w.seen[name] = s
+		}
 	}
 	return again
 }
 
+// visit looks at one module's file, unless it is as it was. It tells whether the
+// file is there and its signature too, and whether to look again soon.
+func (w *watcher) visit(ctx context.Context, root *os.Root, name string) (there, again bool) {
+	s := w.seen[name]
+	p, err := openPair(root, name)
+	defer p.close()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, false
+	}
+	s.gone = false
+	was := s.module
+	switch {
+	case err != nil:
+		if !s.done || s.stamp != p.stamp {
+			w.host.refuse(Status{Source: name, Shipped: true}, err)
+		}
+		s.stamp, s.done = p.stamp, true
+	case s.done && s.stamp == p.stamp:
+	case s.looked && s.stamp == p.stamp && time.Since(s.since) < patience:
+	default:
+		if s.stamp != p.stamp {
+			s.stamp, s.since, s.looked = p.stamp, time.Now(), false
+		}
+		s.done = w.look(ctx, name, p, &s)
+	}
+	w.seen[name] = s
+	if was != s.module {
+		w.withdraw(was)
+	}
+	return true, !s.done
+}
+
 // look ships one file. It is not done with one whose signature does not fit and
 // that has changed a moment ago.
-func (w *watcher) look(ctx context.Context, name string, s *seen) (done bool) {
-	wasm, err := w.read(name, w.host.maxSize()+1)
+func (w *watcher) look(ctx context.Context, name string, p pair, s *seen) (done bool) {
+	wasm, err := io.ReadAll(io.LimitReader(p.wasm, int64(w.host.maxSize())+1))
 	if err != nil {
 		return false
 	}
-	signature, err := w.read(name+SignatureSuffix, maxSignature+1)
+	signature, err := io.ReadAll(io.LimitReader(p.signature, maxSignature+1))
 	if err != nil {
 		return false
 	}
 	if _, err := w.host.config.Trust.admit(wasm, signature); errors.Is(err, ErrSignature) && time.Since(s.since) < patience {
+		s.looked = true
 		return false
 	}
 	m, err := w.host.Ship(ctx, Shipment{Wasm: wasm, Signature: signature, Source: name})
 	if err != nil {
+		var t taken
+		s.taken = errors.As(err, &t)
 		return ctx.Err() == nil
 	}
-	was := s.module
-	s.module = m.Manifest.Name
-	if was != "" && was != s.module {
-		w.withdraw(was)
-	}
+	s.taken, s.module = false, m.Manifest.Name
 	return true
 }
 
@@ -204,33 +265,47 @@ func (w *watcher) withdraw(module string) {
 	}
 }
 
-// stamp tells one state of a module's two files from another.
-func (w *watcher) stamp(name string) (string, error) {
-	var parts []string
-	for _, f := range []string{name, name + SignatureSuffix} {
-		path, err := filepath.EvalSymlinks(filepath.Join(w.dir, f))
-		if err != nil {
-			return "", err
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			return "", err
-		}
-		if !info.Mode().IsRegular() {
-			return "", fmt.Errorf("%s is no file", f)
-		}
-		parts = append(parts, fmt.Sprint(path, info.Size(), info.ModTime().UnixNano()))
-	}
-	return strings.Join(slices.Clip(parts), " "), nil
+// pair is a module's file and its signature's, both open: what is read is what
+// the stamp is of.
+type pair struct {
+	wasm, signature *os.File
+	stamp           [2]stamp
 }
 
-func (w *watcher) read(name string, limit int) ([]byte, error) {
-	f, err := os.Open(filepath.Join(w.dir, name))
-	if err != nil {
-		return nil, err
+func openPair(root *os.Root, name string) (p pair, err error) {
+	if p.wasm, p.stamp[0], err = openRegular(root, name); err != nil {
+		return p, err
 	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, int64(limit)))
+	p.signature, p.stamp[1], err = openRegular(root, name+SignatureSuffix)
+	return p, err
+}
+
+func (p pair) close() {
+	for _, f := range []*os.File{p.wasm, p.signature} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// openRegular opens a file for reading. What is no file, such as a pipe, which
+// could be waited on for ever, is an error.
+func openRegular(root *os.Root, name string) (*os.File, stamp, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		f.Close()
+		return nil, stamp{}, err
+	}
+	s := stamp{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		f.Close()
+		return nil, s, fmt.Errorf("%s is no file", name)
+	}
+	return f, s, nil
 }
 
 func (h *Host) maxSize() int {
