@@ -178,6 +178,57 @@ func TestServes(t *testing.T) {
 	}
 }
 
+// TestReadyWithWhatIsShipped: a replica is ready once it serves what is in the
+// module directory, so that a restart answers no shipped op with 404.
+func TestReadyWithWhatIsShipped(t *testing.T) {
+	dir := t.TempDir()
+	modules := filepath.Join(dir, "modules")
+	if err := os.Mkdir(modules, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	grants := filepath.Join(dir, "grants.yaml")
+	if err := os.WriteFile(grants, []byte("kind: ClusterRole\nrules: [{apiGroups: [apps], resources: [daemonsets], verbs: [list]}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	module := filepath.Join(modules, "daemonsets.wasm")
+	for _, args := range [][]string{
+		{"guest", "build", "guests/examples/daemonsets", "--out", module},
+		{"guest", "keygen", filepath.Join(dir, "mine")},
+		{"guest", "sign", "--key", filepath.Join(dir, "mine.key"), module},
+	} {
+		if out, err := command(t, nil, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
+	product, operators := freePort(t), freePort(t)
+	var log bytes.Buffer
+	cmd := command(t, []string{"PORT=" + product, "OPS_PORT=" + operators, "OPS_HOST=127.0.0.1", "ZIP_RUNTIME_DIR=" + filepath.Join(dir, "zip"),
+		"K8S_GUEST_GRANTS=" + grants, "K8S_GUEST_DIR=" + modules, "K8S_GUEST_KEYS=" + filepath.Join(dir, "mine.pub"), "K8S_STATE_DIR=" + filepath.Join(dir, "state")})
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, "http://127.0.0.1:"+operators+"/readyz")
+	resp, err := http.Get("http://127.0.0.1:" + product + "/v1/k8s/daemonsets?cluster=none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if _, err := os.Stat(filepath.Join(dir, "state", "guest-versions.json")); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v: %s", err, &log)
+	}
+	if resp.StatusCode != http.StatusForbidden || !strings.Contains(string(body), "no_tenant") {
+		t.Errorf("as soon as it is ready: %d %s\n%s", resp.StatusCode, body, &log)
+	}
+}
+
 // framed sends one REST request in a frame, as a host does to its child.
 func framed(t *testing.T, socket, target string) (int, string) {
 	t.Helper()

@@ -122,6 +122,14 @@ func listen(ctx context.Context, config *ops.Config, log *slog.Logger, s *ops.Se
 	}
 
 	checks := []ops.Ready{{Name: "modules", Check: func(context.Context) error { return sandbox.Ready() }}}
+	if config.GuestDir != "" {
+		checks = append(checks, ops.Ready{Name: "guests", Check: func(context.Context) error {
+			if !sandbox.Looked() {
+				return errors.New("the module directory has not been looked at yet")
+			}
+			return nil
+		}})
+	}
 	if kms, ok := store.(interface{ Ready(context.Context) error }); ok {
 		checks = append(checks, ops.Ready{Name: "kms", Check: kms.Ready})
 	}

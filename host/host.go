@@ -102,6 +102,7 @@ type Op struct {
 // Call is one call of an op, as the edge hands it over.
 type Call struct {
 	Token string
+	Op    *Op    // held by the caller; nil is whichever has the token
 	Input []byte // the In, a JSON object checked against the op's schema
 
 	Cluster   string // the In's cluster, "" if it has none

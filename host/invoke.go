@@ -17,11 +17,14 @@ import (
 // cluster, and the guest.
 func (h *Host) Call(ctx context.Context, in *Call) error {
 	began := time.Now()
-	op, ok := h.retain(in.Token)
-	if !ok {
-		return registry.Refuse(404, "not_found", "there is no operation %s", in.Token)
+	op := in.Op
+	if op == nil {
+		var ok bool
+		if op, ok = h.retain(in.Token); !ok {
+			return registry.Refuse(404, "not_found", "there is no operation %s", in.Token)
+		}
+		defer op.Module.release()
 	}
-	defer op.Module.release()
 	in.Stats.Digest = op.Module.Digest
 	r := h.call(ctx, op, in)
 	in.Stats.Took = time.Since(began)
@@ -34,6 +37,13 @@ func (h *Host) Call(ctx context.Context, in *Call) error {
 		return r
 	}
 	return nil
+}
+
+// Hold keeps an op's module until release, so that an input that is read by the
+// op's schema is answered by the code of that schema, whatever is shipped
+// meanwhile. It is false of a module that serves no more.
+func (h *Host) Hold(op *Op) (release func(), ok bool) {
+	return op.Module.release, op.Module.retain()
 }
 
 // retain finds an op and keeps its module until release.

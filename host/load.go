@@ -32,6 +32,7 @@ type Host struct {
 
 	shipping sync.Mutex // one shipment at a time
 
+	looked   atomic.Bool // at the module directory
 	releases *releases
 	mu       sync.Mutex // orders changes of the table
 	closed   bool

@@ -95,7 +95,8 @@ func (h *Host) ship(ctx context.Context, s Shipment) (*Module, error) {
 	h.prepare(m)
 	// What can be told before compiling is told before compiling.
 	h.mu.Lock()
-	err = h.clash(m, h.table.Load().modules[m.Manifest.Name])
+	old := h.before(m)
+	err = h.clash(m, old)
 	h.mu.Unlock()
 	if err != nil {
 		return m, err
@@ -106,7 +107,7 @@ func (h *Host) ship(ctx context.Context, s Shipment) (*Module, error) {
 	// Remembered before it serves: whatever is cut short, no older one can follow.
 	err = h.releases.set(m.Manifest.Name, release{m.Manifest.Version, m.Digest}, t.Downgrade)
 	h.mu.Lock()
-	old := h.table.Load().modules[m.Manifest.Name]
+	old = h.before(m)
 	if err == nil {
 		err = h.place(m, old)
 	}
@@ -121,6 +122,15 @@ func (h *Host) ship(ctx context.Context, s Shipment) (*Module, error) {
 		h.retire(old, Replaced)
 	}
 	return m, nil
+}
+
+// before is the shipped module that m takes the place of, nil if there is none.
+// The name of a built-in one it cannot take: then there is a clash.
+func (h *Host) before(m *Module) *Module {
+	if old := h.serving(m.Manifest.Name); old != nil && old.Shipped {
+		return old
+	}
+	return nil
 }
 
 func (h *Host) serving(name string) *Module { return h.table.Load().modules[name] }
@@ -140,9 +150,6 @@ func (h *Host) permit(m *Module) error {
 		if p := exceeds(op.Grants, ceiling); p != "" {
 			return fmt.Errorf("%s asks for %q, which is outside the operator's ceiling", op.Token, p)
 		}
-	}
-	if now := h.serving(m.Manifest.Name); now != nil && !now.Shipped {
-		return fmt.Errorf("the name %q belongs to a built-in module", m.Manifest.Name)
 	}
 	if h.config.Trust.Downgrade {
 		return nil

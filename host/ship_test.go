@@ -152,7 +152,7 @@ func TestShipRefuses(t *testing.T) {
 		"the closed kinds":             {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"get"}, Kinds: true}}}), `"get on the closed kinds"`},
 		"a URL":                        {newShipment(guestModule{name: "x", fields: cluster, grants: []manifest.Grant{{Verbs: []string{"get"}, URL: "/version"}}}), `"get /version"`},
 		"the registry":                 {newShipment(guestModule{name: "x", imports: []string{"clusters_list"}}), "a shipped module may not reach the registry"},
-		"a built-in's name":            {newShipment(says("builtin", "v9.0.0", 'a')), "belongs to a built-in module"},
+		"a built-in's name":            {newShipment(says("builtin", "v9.0.0", 'a')), `there is a module "builtin" already`},
 		"a built-in's route":           {newShipment(guestModule{name: "x", path: "/v1/k8s/builtin"}), "the route POST /v1/k8s/builtin belongs to"},
 		"a part of a built-in's route": {newShipment(guestModule{name: "x", path: "/v1/k8s/ones/prod"}), "the route POST /v1/k8s/ones/{} belongs to"},
 		"more than a built-in's route": {newShipment(guestModule{name: "x", path: "/v1/k8s/{cluster}/of", fields: parameter}), "belongs to the service itself"},
@@ -428,6 +428,66 @@ func TestCallsFinishOnTheirModule(t *testing.T) {
 	case <-old.instances.gone:
 	case <-time.After(5 * time.Second):
 		t.Error("the old module was not freed after its last call")
+	}
+}
+
+// TestHeldOpAnswers: between the swap and the edge's taking notice of it, and
+// after that for as long as a call holds it, an op is answered by the module whose
+// schema its input was read by.
+func TestHeldOpAnswers(t *testing.T) {
+	var s *sandbox
+	var old *Op
+	ask := func(op *Op) (string, string) {
+		call := &Call{Token: op.Token, Op: op, Input: []byte(evil), Answer: &answered{}}
+		release, held := s.Hold(op)
+		if !held {
+			return "", ""
+		}
+		defer release()
+		if err := s.Call(context.Background(), call); err != nil {
+			t.Error(err)
+		}
+		return call.Stats.Digest, call.Answer.(*answered).rest
+	}
+	var during string
+	s, k := dock(t, func(c *Config) {
+		c.Changed = func() {
+			if old != nil {
+				during, _ = ask(old)
+			}
+		}
+	})
+	first, err := s.Ship(context.Background(), signed(t, k, says("widgets", "v1.0.0", 'a').build(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old = first.Ops[0]
+	release, ok := s.Hold(old)
+	if !ok {
+		t.Fatal("what serves cannot be held")
+	}
+	second, err := s.Ship(context.Background(), signed(t, k, says("widgets", "v1.1.0", 'b').build(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if during != first.Digest {
+		t.Errorf("before the edge took notice %q answered, want %q", during, first.Digest)
+	}
+	call := &Call{Token: old.Token, Op: old, Input: []byte(evil), Answer: &answered{}}
+	if err := s.Call(context.Background(), call); err != nil || call.Stats.Digest != first.Digest || call.Answer.(*answered).rest != `{"n":"a"}` {
+		t.Errorf("a call that held it: %v, answered by %s", err, call.Stats.Digest)
+	}
+	release()
+	select {
+	case <-first.instances.gone:
+	case <-time.After(5 * time.Second):
+		t.Error("the old module was not freed after it was let go")
+	}
+	if _, ok := s.Hold(old); ok {
+		t.Error("what serves no more can be held")
+	}
+	if digest, rest := ask(second.Ops[0]); digest != second.Digest || rest != `{"n":"b"}` {
+		t.Errorf("the new one: %s %s", digest, rest)
 	}
 }
 

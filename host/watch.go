@@ -49,6 +49,7 @@ func (h *Host) Watch(ctx context.Context, dir string) error {
 	defer rescan.Stop()
 	for {
 		again := w.scan(ctx)
+		h.looked.Store(true)
 		var soon <-chan time.Time
 		if again {
 			soon = time.After(settling)
@@ -63,6 +64,10 @@ func (h *Host) Watch(ctx context.Context, dir string) error {
 		}
 	}
 }
+
+// Looked tells whether Watch has looked at its directory once, and so whether what
+// was there at the start serves.
+func (h *Host) Looked() bool { return h.looked.Load() }
 
 // events tells that something happened in the directory. Where the system gives
 // no notifications the channel stays silent, and the rescan has to do.

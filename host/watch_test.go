@@ -256,7 +256,12 @@ func TestReplicasConverge(t *testing.T) {
 		}
 		d.put("other.wasm", a3)
 		converge(t, "a higher version in another file", all, a3)
-		all = append(all, replica(dir))
+		late := replica(dir)
+		eventually(t, "it has looked", late.Looked)
+		if diff := cmp.Diff(map[string]string{"widgets": Digest(a3.build(t))}, late.digests()); diff != "" {
+			t.Errorf("one that has looked serves something else: %s", diff)
+		}
+		all = append(all, late)
 		converge(t, "one that comes later", all, a3)
 		d.remove("other.wasm")
 		d.remove("widgets.wasm")

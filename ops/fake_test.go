@@ -22,6 +22,7 @@ type fake struct {
 	ops    []*manifest.Op
 	answer func(ctx context.Context, call *host.Call) error
 	calls  []host.Call
+	over   map[*manifest.Op]bool // of modules that serve no more
 }
 
 func (f *fake) Ops() []*host.Op {
@@ -31,6 +32,8 @@ func (f *fake) Ops() []*host.Op {
 	}
 	return list
 }
+
+func (f *fake) Hold(op *host.Op) (func(), bool) { return func() {}, !f.over[op.Op] }
 
 func (f *fake) Call(ctx context.Context, call *host.Call) error {
 	f.calls = append(f.calls, *call)

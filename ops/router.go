@@ -26,6 +26,7 @@ const declarationPath = "/.well-known/zip/plugin.json"
 // route is one op ready to be called: its schemas compiled, on either wire.
 type route struct {
 	*manifest.Op
+	served *host.Op
 	binding
 	out       *shape
 	inLayout  *zip.Layout
@@ -36,13 +37,14 @@ type route struct {
 
 // table is every route of one set of modules.
 type table struct {
-	ops   []*route // by token
-	rest  *chi.Mux
-	peers http.Handler
+	byToken map[string]*route
+	rest    *chi.Mux
+	peers   http.Handler
 }
 
-func newRoute(op *manifest.Op) (*route, error) {
-	r := &route{Op: op, binding: bindingOf(op), out: shapeOf(op), status: op.Status}
+func newRoute(served *host.Op) (*route, error) {
+	op := served.Op
+	r := &route{Op: op, served: served, binding: bindingOf(op), out: shapeOf(op), status: op.Status}
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
@@ -65,26 +67,26 @@ func newRoute(op *manifest.Op) (*route, error) {
 	return r, nil
 }
 
-// newTable routes ops, which it sorts by token.
-func (s *Service) newTable(list []*manifest.Op) (_ *table, err error) {
-	list = sorted(list)
-	t := &table{rest: chi.NewMux()}
+// newTable routes ops.
+func (s *Service) newTable(served []*host.Op) (_ *table, err error) {
+	t := &table{rest: chi.NewMux(), byToken: make(map[string]*route, len(served))}
 	defer func() {
 		// chi panics at a pattern that it cannot take.
 		if v := recover(); v != nil {
 			err = fmt.Errorf("ops: the routes: %v", v)
 		}
 	}()
-	byToken := make(map[string]*route, len(list))
-	for _, op := range list {
+	var list []*manifest.Op
+	for _, op := range served {
 		r, err := newRoute(op)
 		if err != nil {
 			return nil, err
 		}
-		t.ops = append(t.ops, r)
-		byToken[op.Token] = r
+		list = append(list, op.Op)
+		t.byToken[op.Token] = r
 		t.rest.Method(op.Method, op.Path, s.restHandler(r))
 	}
+	list = sorted(list)
 	document := func(path, media string, body []byte) {
 		t.rest.Get(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", media)
@@ -104,7 +106,7 @@ func (s *Service) newTable(list []*manifest.Op) (_ *table, err error) {
 	})
 	t.rest.NotFound(s.notFound)
 	t.rest.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { s.notAllowed(w, r, t.rest) })
-	t.peers = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.peer(w, r, byToken) })
+	t.peers = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.peer(w, r, t.byToken) })
 	return t, nil
 }
 

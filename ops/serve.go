@@ -63,7 +63,16 @@ func (zapTransport) refuse(w http.ResponseWriter, refusal *registry.Refusal, _ s
 // serve is one call, from its identity to its answer. The audit line is written
 // before the answer is: a whole answer never leaves without one. Of an answer
 // too long to be held back it is the end that waits for the line.
+//
+// The op's module is held from before the input is read, so that what answers is
+// what the input was checked for.
 func (s *Service) serve(w http.ResponseWriter, r *http.Request, op *route, tr transport) {
+	release, ok := s.host.Hold(op.served)
+	if !ok {
+		s.moved(w, r, op, tr)
+		return
+	}
+	defer release()
 	line := &auditLine{start: time.Now(), op: op.Token, transport: tr.name(), requestID: requestID(r.Header), trace: traceparent(r.Header), status: op.status}
 	w.Header().Set("X-Request-Id", line.requestID)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -98,6 +107,19 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, op *route, tr tr
 	}
 }
 
+// moved serves a request whose op's module was replaced or removed just after
+// the request was routed.
+func (s *Service) moved(w http.ResponseWriter, r *http.Request, op *route, tr transport) {
+	next := s.table.Load().byToken[op.Token]
+	if next != nil && next != op && next.Method == op.Method && next.Path == op.Path {
+		s.serve(w, r, next, tr)
+		return
+	}
+	id := requestID(r.Header)
+	w.Header().Set("X-Request-Id", id)
+	tr.refuse(w, registry.Refuse(http.StatusNotFound, "route_not_found", "there is no such operation any more"), id)
+}
+
 // call takes the caller, binds the input and runs the op.
 func (s *Service) call(ctx context.Context, r *http.Request, op *route, tr transport, out answer, line *auditLine) error {
 	caller, err := zip.CallerFromHeader(r.Header)
@@ -118,7 +140,7 @@ func (s *Service) call(ctx context.Context, r *http.Request, op *route, tr trans
 	}
 	line.cluster, line.namespace = in.Cluster, in.Namespace
 	call := &host.Call{
-		Token: op.Token, Input: in.JSON, Cluster: in.Cluster, Namespace: in.Namespace, Secrets: in.Secrets, Answer: out,
+		Token: op.Token, Op: op.served, Input: in.JSON, Cluster: in.Cluster, Namespace: in.Namespace, Secrets: in.Secrets, Answer: out,
 	}
 	err = s.host.Call(ctx, call)
 	line.stats = call.Stats

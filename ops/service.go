@@ -18,7 +18,6 @@ import (
 	"sync/atomic"
 
 	"github.com/hanzoai/k8s/host"
-	"github.com/hanzoai/k8s/host/manifest"
 )
 
 // Name is what the service is called by its peers.
@@ -30,6 +29,7 @@ const Prefix = "/v1/k8s"
 // Host is what the edge needs of a host.Host.
 type Host interface {
 	Ops() []*host.Op
+	Hold(op *host.Op) (release func(), ok bool)
 	Call(ctx context.Context, in *host.Call) error
 }
 
@@ -76,18 +76,13 @@ func New(o Options) (*Service, error) {
 // them in the place of the old ones in one step. Calls that are under way are
 // not disturbed. On an error the old routes stay.
 func (s *Service) Rebuild() error {
-	served := s.host.Ops()
-	list := make([]*manifest.Op, len(served))
-	for i, op := range served {
-		list[i] = op.Op
-	}
-	t, err := s.newTable(list)
+	t, err := s.newTable(s.host.Ops())
 	if err != nil {
 		return err
 	}
 	s.table.Store(t)
-	for _, op := range list {
-		s.metrics.serves(op.Token)
+	for token := range t.byToken {
+		s.metrics.serves(token)
 	}
 	return nil
 }
