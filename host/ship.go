@@ -117,11 +117,30 @@ func (h *Host) ship(ctx context.Context, s Shipment) (*Module, error) {
 		return m, err
 	}
 	h.changed()
+	if old != nil {
+		if p := m.widens(old); p != "" {
+			h.config.Log.Warn("a shipped module is granted more than the one it replaces", "module", m.Manifest.Name, "version", m.Manifest.Version, "first", p)
+		}
+	}
 	h.config.Log.Info("a shipped module serves", "module", m.Manifest.Name, "version", m.Manifest.Version, "digest", m.Digest, "signer", signer)
 	if old != nil {
 		h.retire(old, Replaced)
 	}
 	return m, nil
+}
+
+// widens names the first privilege of m that old does not have, "" if there is none.
+func (m *Module) widens(old *Module) string {
+	had := []manifest.Grant{}
+	for _, op := range old.Manifest.Ops {
+		had = append(had, op.Grants...)
+	}
+	for _, op := range m.Manifest.Ops {
+		if p := exceeds(op.Grants, had); p != "" {
+			return p
+		}
+	}
+	return ""
 }
 
 // before is the shipped module that m takes the place of, nil if there is none.

@@ -235,6 +235,36 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
+// TestWidenedGrantsAreTold: a version that may do more than the one it replaces
+// is within the ceiling, and yet an operator hears of it.
+func TestWidenedGrantsAreTold(t *testing.T) {
+	grant := func(verbs ...string) []manifest.Grant {
+		return []manifest.Grant{{Verbs: verbs, Version: "v1", Resource: "pods"}}
+	}
+	s, k := dock(t, func(c *Config) { c.Trust.Grants = grant("get", "list") })
+	ship := func(version string, verbs ...string) {
+		t.Helper()
+		g := guestModule{name: "widgets", version: version, grants: grant(verbs...), fields: []manifest.Field{{Name: "cluster", Kind: manifest.String}}}
+		if _, err := s.Ship(context.Background(), signed(t, k, g.build(t))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const told = `a shipped module is granted more than the one it replaces" module=widgets version=v1.2.0 first="get pods"`
+	ship("v1.0.0", "list")
+	ship("v1.1.0", "list")
+	if strings.Contains(s.logs.String(), "granted more") {
+		t.Errorf("the same grants: %s", s.logs)
+	}
+	ship("v1.2.0", "list", "get")
+	if !strings.Contains(s.logs.String(), told) {
+		t.Errorf("wider grants: %s", s.logs)
+	}
+	ship("v1.3.0", "get")
+	if strings.Count(s.logs.String(), "granted more") != 1 {
+		t.Errorf("narrower grants: %s", s.logs)
+	}
+}
+
 func TestVersionsGoUp(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

@@ -29,7 +29,7 @@ type Manifest struct {
 type Op struct {
 	Token    string          `json:"token"`            // k8s_<group>_<verb>, the op's one identity
 	Method   string          `json:"method"`           // GET, POST, PUT or DELETE
-	Path     string          `json:"path"`             // below /v1/k8s, parameters in braces
+	Path     string          `json:"path"`             // below /v1/k8s, parameters in braces, the first segment none and not Reserved
 	Status   int             `json:"status,omitempty"` // of a success: 200 if zero, or 201
 	Summary  string          `json:"summary"`          // the first sentence of Doc
 	Doc      string          `json:"doc"`
