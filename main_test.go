@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/hanzoai/k8s/host"
 	"github.com/hanzoai/k8s/ops"
 	"github.com/hanzoai/k8s/plane"
@@ -399,21 +401,44 @@ func TestGuestNew(t *testing.T) {
 	}
 }
 
-// TestGuestTestReads calls the ops of a guest on a real cluster.
+// TestGuestTestReads calls the ops of a guest on a real cluster, and then on what
+// was recorded there, which is answered alike.
 func TestGuestTestReads(t *testing.T) {
 	world, err := testcluster.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(world.Close)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, world.Clusters[0].Admin(), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	kubeconfig, objects := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "objects.json")
+	status, recorded, err := world.Clusters[0].Do(t.Context(), http.MethodGet, "/api/v1/pods", nil)
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("%d %v", status, err)
 	}
-	out, err := command(t, nil, "guest", "test", "guests/bin/pods.wasm", "--kubeconfig", kubeconfig,
-		"--in", `{"namespace":"team-a"}`).CombinedOutput()
-	if !strings.Contains(string(out), "units of fuel") || !strings.Contains(string(out), `"namespace":"team-a"`) {
-		t.Errorf("%v: %s", err, out)
+	for file, text := range map[string][]byte{kubeconfig: world.Clusters[0].Admin(), objects: recorded} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	items := func(flag, file string) (lines []string) {
+		t.Helper()
+		out, err := command(t, nil, "guest", "test", "guests/bin/pods.wasm", flag, file, "--in", `{"namespace":"team-a","labelSelector":null,"fieldSelector":null,"limit":null,"pod":null}`).CombinedOutput()
+		if !strings.Contains(string(out), "units of fuel") || strings.Contains(string(out), "left out") {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, "  {") {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	want := items("--kubeconfig", kubeconfig)
+	if len(want) == 0 || !strings.Contains(want[0], `"namespace":"team-a"`) {
+		t.Errorf("on the cluster: %q", want)
+	}
+	if diff := cmp.Diff(want, items("--objects", objects)); diff != "" {
+		t.Errorf("on what was recorded (-cluster +recorded)\n%s", diff)
 	}
 }
 

@@ -39,14 +39,14 @@ type dock struct {
 // REST and the call plane, replaces it, and takes it away again.
 func TestShipped(t *testing.T) {
 	d, world := openDock(t)
-	body, err := json.Marshal(map[string]any{"name": "prod", "kubeconfig": string(world.Clusters[0].Admin()), "default": true})
+	body, err := json.Marshal(map[string]any{"name": "shipped", "kubeconfig": string(world.Clusters[0].Admin()), "default": true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status, text := d.ask(t, http.MethodPost, "/v1/k8s/clusters", body); status != http.StatusCreated {
-		t.Fatalf("registering prod: %d %s", status, text)
+		t.Fatalf("registering a cluster: %d %s", status, text)
 	}
-	const path = "/v1/k8s/widgets?cluster=prod&namespace=team-a"
+	const path = "/v1/k8s/widgets?cluster=shipped&namespace=team-a"
 	if status, text := d.ask(t, http.MethodGet, path, nil); status != http.StatusNotFound {
 		t.Fatalf("before it is shipped: %d %s", status, text)
 	}
@@ -75,21 +75,22 @@ func TestShipped(t *testing.T) {
 	}
 	type placed struct {
 		Items []struct {
-			Name string `json:"name"`
-			Node string `json:"node"`
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+			Node      string `json:"node"`
 		} `json:"items"`
 	}
 	t.Setenv("ZIP_RUNTIME_DIR", d.Zip)
 	acme := zip.WithCaller(t.Context(), zip.Caller{Org: "acme", User: "u1"})
-	got, err := zip.Ask[query, placed](acme, ops.Name, "k8s_widgets_list", &query{Cluster: "prod", Namespace: "team-a"})
+	got, err := zip.Ask[query, placed](acme, ops.Name, "k8s_widgets_list", &query{Cluster: "shipped", Namespace: "team-a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Items) == 0 || got.Items[0].Name == "" || got.Items[0].Node == "" {
+	if len(got.Items) == 0 || got.Items[0].Namespace != "team-a" || got.Items[0].Name == "" || got.Items[0].Node == "" {
 		t.Errorf("over the call plane: %+v", got)
 	}
 	zoo := zip.WithCaller(t.Context(), zip.Caller{Org: "zoo", User: "u1"})
-	if got, err := zip.Ask[query, placed](zoo, ops.Name, "k8s_widgets_list", &query{Cluster: "prod", Namespace: "team-a"}); err == nil {
+	if got, err := zip.Ask[query, placed](zoo, ops.Name, "k8s_widgets_list", &query{Cluster: "shipped", Namespace: "team-a"}); err == nil {
 		t.Errorf("another org reached the cluster: %+v", got)
 	}
 	if !d.documented(t) {
@@ -129,7 +130,7 @@ func TestShipped(t *testing.T) {
 	if d.documented(t) {
 		t.Error("the OpenAPI document still has /v1/k8s/widgets")
 	}
-	if got, err := zip.Ask[query, placed](acme, ops.Name, "k8s_widgets_list", &query{Cluster: "prod"}); err == nil {
+	if got, err := zip.Ask[query, placed](acme, ops.Name, "k8s_widgets_list", &query{Cluster: "shipped"}); err == nil {
 		t.Errorf("over the call plane it still answers: %+v", got)
 	}
 }
