@@ -50,7 +50,7 @@ func filler(seed int64) *randfill.Filler {
 			*v = metav1.NewMicroTime(time.Unix(int64(c.Int31()), int64(c.Intn(1e6))*1000))
 		},
 		func(v *metav1.Duration, c randfill.Continue) { v.Duration = time.Duration(c.Int63()) },
-		func(v *metav1.FieldsV1, _ randfill.Continue) { v.Raw = []byte(`{"f:metadata":{}}`) },
+		func(v *metav1.FieldsV1, _ randfill.Continue) { v.SetRawBytes([]byte(`{"f:metadata":{}}`)) },
 		func(v *runtime.RawExtension, _ randfill.Continue) { v.Raw = []byte(`{"a":[1,"b"]}`) },
 		func(v *resource.Quantity, c randfill.Continue) {
 			*v = *resource.NewMilliQuantity(c.Int63n(1e12), resource.DecimalSI)
