@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"github.com/hanzoai/k8s/ops"
 	"github.com/hanzoai/k8s/plane"
 	"github.com/hanzoai/k8s/plane/zip"
+	"github.com/hanzoai/k8s/registry"
 	"github.com/hanzoai/k8s/testcluster"
 )
 
@@ -180,9 +182,52 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestReadyWithWhatIsShipped: a replica is ready once it serves what is in the
-// module directory, so that a restart answers no shipped op with 404.
-func TestReadyWithWhatIsShipped(t *testing.T) {
+// TestNotReadyBeforeTheModuleDirectory: a replica is ready once it has looked at
+// the module directory, so that a restart answers no shipped op with 404.
+func TestNotReadyBeforeTheModuleDirectory(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	clusters, err := registry.New(registry.Config{Store: registry.NewMemory(), Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer clusters.Close()
+	sandbox, err := host.New(t.Context(), host.Config{Registry: clusters, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sandbox.Close(context.Background())
+	waits := func(config *ops.Config) (names []string) {
+		for _, c := range readiness(config, sandbox, registry.NewMemory()) {
+			if c.Check(t.Context()) != nil {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	if got := waits(&ops.Config{}); got != nil {
+		t.Errorf("without a module directory it waits for %v", got)
+	}
+	config := &ops.Config{GuestDir: t.TempDir()}
+	if got := waits(config); !slices.Equal(got, []string{"guests"}) {
+		t.Errorf("before the module directory was looked at it waits for %v", got)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	watched := make(chan error)
+	go func() { watched <- sandbox.Watch(ctx, config.GuestDir) }()
+	for limit := time.Now().Add(10 * time.Second); waits(config) != nil && time.Now().Before(limit); {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := <-watched; err != nil {
+		t.Error(err)
+	}
+	if got := waits(config); got != nil {
+		t.Errorf("after it was looked at it waits for %v", got)
+	}
+}
+
+// TestServesWhatIsShipped starts the service with a module in its directory.
+func TestServesWhatIsShipped(t *testing.T) {
 	dir := t.TempDir()
 	modules := filepath.Join(dir, "modules")
 	if err := os.Mkdir(modules, 0o755); err != nil {

@@ -121,24 +121,12 @@ func listen(ctx context.Context, config *ops.Config, log *slog.Logger, s *ops.Se
 		return err
 	}
 
-	checks := []ops.Ready{{Name: "modules", Check: func(context.Context) error { return sandbox.Ready() }}}
-	if config.GuestDir != "" {
-		checks = append(checks, ops.Ready{Name: "guests", Check: func(context.Context) error {
-			if !sandbox.Looked() {
-				return errors.New("the module directory has not been looked at yet")
-			}
-			return nil
-		}})
-	}
-	if kms, ok := store.(interface{ Ready(context.Context) error }); ok {
-		checks = append(checks, ops.Ready{Name: "kms", Check: kms.Ready})
-	}
 	stopped, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
 	group, ctx := errgroup.WithContext(ctx)
 	serving := errgroup.Group{}
 	serving.Go(func() error {
-		return ops.Serve(stopped, ops.NewServer(s.OpsHandler(checks, modulesHandler(sandbox)), log), operators, 0)
+		return ops.Serve(stopped, ops.NewServer(s.OpsHandler(readiness(config, sandbox, store), modulesHandler(sandbox)), log), operators, 0)
 	})
 	group.Go(func() error { return ops.Serve(ctx, ops.NewServer(s.Product(), log), product, config.StopTimeout) })
 	for _, socket := range sockets {
@@ -152,6 +140,24 @@ func listen(ctx context.Context, config *ops.Config, log *slog.Logger, s *ops.Se
 	err = group.Wait()
 	done()
 	return errors.Join(err, serving.Wait())
+}
+
+// readiness is what must be so before calls are sent here: the modules serve,
+// those in the module directory too, and the key store answers.
+func readiness(config *ops.Config, sandbox *host.Host, store registry.Store) []ops.Ready {
+	checks := []ops.Ready{{Name: "modules", Check: func(context.Context) error { return sandbox.Ready() }}}
+	if config.GuestDir != "" {
+		checks = append(checks, ops.Ready{Name: "guests", Check: func(context.Context) error {
+			if !sandbox.Looked() {
+				return errors.New("the module directory has not been looked at yet")
+			}
+			return nil
+		}})
+	}
+	if kms, ok := store.(interface{ Ready(context.Context) error }); ok {
+		checks = append(checks, ops.Ready{Name: "kms", Check: kms.Ready})
+	}
+	return checks
 }
 
 // socket is one unix socket and what it serves.
