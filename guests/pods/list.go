@@ -27,6 +27,7 @@ import (
 //k8s:grant list v1/pods
 func list(c *sdk.Call) error {
 	q := c.Selected("v1/pods")
+	q.Reads = podShape
 	if node := c.Str("nodeName"); node != "" {
 		q.FieldSelector = "spec.nodeName=" + node
 	}
@@ -41,6 +42,34 @@ const (
 	sourceEphemeral = 29
 	claimName       = 1
 )
+
+// podShape is what pod reads.
+var podShape = lens.NewShape(lens.Fields{
+	lens.Metadata: {
+		lens.MetaName: nil, lens.MetaNamespace: nil, lens.MetaDeletionTimestamp: nil,
+		lens.MetaOwnerReferences: {lens.OwnerKind: nil, lens.OwnerName: nil, lens.OwnerController: nil},
+	},
+	lens.Spec: {
+		lens.PodNodeName:       nil,
+		lens.PodVolumes:        {volumeName: nil, volumeSource: {sourceClaim: {claimName: nil}, sourceEphemeral: nil}},
+		lens.PodInitContainers: {lens.ContainerName: nil, lens.ContainerImage: nil, lens.ContainerRestartPolicy: nil},
+		lens.PodContainers:     {lens.ContainerImage: nil},
+	},
+	lens.Status: {
+		statusPhase: nil, statusReason: nil,
+		statusConditions:     {conditionType: nil, conditionStatus: nil, conditionReason: nil},
+		statusInitContainers: containerStatus,
+		statusContainers:     containerStatus,
+	},
+})
+
+var containerStatus = lens.Fields{
+	containerName: nil, containerReady: nil, containerRestarts: nil, containerStarted: nil,
+	containerState: {
+		stateWaiting: {waitingReason: nil}, stateRunning: nil,
+		stateTerminated: {terminatedExitCode: nil, terminatedSignal: nil, terminatedReason: nil},
+	},
+}
 
 func pod(p lens.Message, w *sdk.Writer) {
 	meta, spec, status := p.Meta(), p.Sub(lens.Spec), p.Sub(lens.Status)

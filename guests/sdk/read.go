@@ -12,6 +12,10 @@ type Query struct {
 	LabelSelector string
 	FieldSelector string
 
+	// Reads is what is read of each object of a built-in kind, nil for anything:
+	// what is outside of it is not seen, and costs nothing.
+	Reads *lens.Shape
+
 	Version     string // of a watch: from where
 	WaitSeconds int64  // of a watch: how long
 }
@@ -146,7 +150,7 @@ func (c *Call) Each(q Query, do func(lens.Message) error) error {
 	defer s.Close()
 	var fault lens.Fault
 	for s.Next() {
-		err := do(lens.Protobuf(s.Item(), &fault))
+		err := do(q.Reads.Protobuf(s.Item(), &fault))
 		if bad := fault.Err(); bad != nil {
 			return unreadable(bad)
 		}
@@ -164,7 +168,7 @@ func (c *Call) List(q Query, project func(lens.Message, *Writer)) error {
 	var fault lens.Fault
 	for s.Next() {
 		c.out.reset()
-		project(lens.Protobuf(s.Item(), &fault), c.out)
+		project(q.Reads.Protobuf(s.Item(), &fault), c.out)
 		if bad := fault.Err(); bad != nil {
 			return unreadable(bad)
 		}

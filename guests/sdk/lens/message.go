@@ -15,12 +15,12 @@ import (
 // return errors field by field: it answers zero, marks the fault, and whoever
 // handed out the object looks at it once, at the end.
 //
-// It also keeps the object, and the index of every message of it that has been
-// looked into, so that the next object needs no memory of its own.
+// It also keeps the object, and where its fields are, so that the next object
+// needs no memory of its own.
 type Fault struct {
-	err    error
-	data   []byte
-	fields []field
+	err  error
+	data []byte
+	scanning
 }
 
 // Err is what was found wrong, nil for nothing. It is one of the package's
@@ -47,36 +47,34 @@ const (
 	ErrKey       = corrupt("a key is not UTF-8")
 	ErrQuantity  = corrupt("a quantity cannot be parsed")
 	ErrTime      = corrupt("a time cannot be parsed")
+	ErrLarge     = corrupt("an object is larger than 16 MiB")
 	ErrJSON      = corrupt("not valid JSON")
-)
-
-// The wire types of protobuf that Kubernetes uses.
-const (
-	wireVarint  = 0
-	wireFixed64 = 1
-	wireBytes   = 2
-	wireFixed32 = 5
 )
 
 // Message is one protobuf message, or nothing: the zero Message has no fields. It
 // is small, because WebAssembly passes it in memory.
 type Message struct {
 	fault    *Fault
-	from, to uint32 // its part of the index
-}
-
-// field is where in the object a field of a message is: start and end of what
-// is length-delimited, or the low and high half of a varint.
-type field struct {
-	tag  uint32
-	a, b uint32
+	from, to uint32 // its part of the fields noted
 }
 
 // Protobuf is data as a message whose faults go to f. What was read by way of f
-// before is no longer good.
-func Protobuf(data []byte, f *Fault) Message {
-	f.data, f.fields = data, f.fields[:0]
-	return f.message(0, uint32(len(data)))
+// before is no longer good. Of a field whose number is above 8191, which
+// Kubernetes has none of, nothing is known.
+func Protobuf(data []byte, f *Fault) Message { return (*Shape)(nil).Protobuf(data, f) }
+
+// Protobuf is lens.Protobuf for a message of which only what is in the shape will
+// be read. Of a nil shape everything is.
+func (s *Shape) Protobuf(data []byte, f *Fault) Message {
+	f.data, f.used = data, 0
+	if len(data) > maxData {
+		f.mark(ErrLarge)
+		return Message{}
+	}
+	if s == nil {
+		s = &everything
+	}
+	return f.message(s, 0, len(data))
 }
 
 // Err is what has been found wrong with the object so far.
@@ -85,73 +83,6 @@ func (m Message) Err() error {
 		return nil
 	}
 	return m.fault.err
-}
-
-// message notes where the fields of a message are, which is the part of the
-// object from start up to end. Every field is decoded once, here: it is where a
-// guest spends its time. What most fields are, a small number and a short string
-// or message, it does by itself.
-func (f *Fault) message(start, end uint32) Message {
-	m := Message{fault: f, from: uint32(len(f.fields))}
-	data, fields := f.data[:end], f.fields
-	for pos := int(start); pos < len(data); {
-		tag := uint64(data[pos])
-		if tag&7 == wireBytes && tag-8 < 0x78 && pos+1 < len(data) {
-			if n := int(data[pos+1]); n < 0x80 && n < len(data)-pos-1 {
-				pos += n + 2
-				fields = append(fields, field{uint32(tag), uint32(pos - n), uint32(pos)})
-				continue
-			}
-		}
-		next, end := f.field(data, pos)
-		if end < 0 {
-			break
-		}
-		fields, pos = append(fields, next), end
-	}
-	f.fields, m.to = fields, uint32(len(fields))
-	return m
-}
-
-// field decodes any field at pos, and answers where it ends, or -1 for a fault.
-func (f *Fault) field(data []byte, pos int) (field, int) {
-	tag, pos := varint(data, pos, f)
-	if pos < 0 {
-		return field{}, -1
-	}
-	if tag>>3 == 0 || tag > 1<<32-1 {
-		f.mark(ErrTag)
-		return field{}, -1
-	}
-	width := 0
-	switch tag & 7 {
-	case wireVarint:
-		n, end := varint(data, pos, f)
-		return field{uint32(tag), uint32(n), uint32(n >> 32)}, end
-	case wireBytes:
-		n, start := varint(data, pos, f)
-		if start < 0 {
-			return field{}, -1
-		}
-		if n > uint64(len(data)-start) {
-			f.mark(ErrTruncated)
-			return field{}, -1
-		}
-		end := start + int(n)
-		return field{uint32(tag), uint32(start), uint32(end)}, end
-	case wireFixed64:
-		width = 8
-	case wireFixed32:
-		width = 4
-	default: // groups, which Kubernetes never had, and the two unassigned
-		f.mark(ErrTag)
-		return field{}, -1
-	}
-	if width > len(data)-pos {
-		f.mark(ErrTruncated)
-		return field{}, -1
-	}
-	return field{tag: uint32(tag)}, pos + width
 }
 
 // varint reads one at pos, and answers where it ends, or -1 for a fault.
@@ -173,57 +104,65 @@ func varint(data []byte, pos int, f *Fault) (uint64, int) {
 	return 0, -1
 }
 
-// index is the message's part of the index.
-func (m Message) index() []field {
-	if m.fault == nil {
-		return nil
-	}
-	return m.fault.fields[m.from:m.to]
-}
-
-// last is the last of the fields with a number: of several scalars it counts.
-func (m Message) last(num int, wire uint32) (field, bool) {
-	fields := m.index()
-	for i := len(fields) - 1; i >= 0; i-- {
-		if tag := fields[i].tag; tag>>3 == uint32(num) {
-			if tag&7 != wire {
-				m.fault.mark(ErrWireType)
-				return field{}, false
-			}
-			return fields[i], true
+// last is the last of the fields with a number, 0 for none: of several scalars it
+// counts.
+func (m Message) last(num int) (last field) {
+	for at := m.from; at < m.to; {
+		here := m.fault.at(at)
+		if at = here.next; here.number() == num {
+			last = here.field
 		}
 	}
-	return field{}, false
+	return last
 }
 
 // Has says whether the field is there at all, empty or not.
-func (m Message) Has(num int) bool {
-	for _, f := range m.index() {
-		if f.tag>>3 == uint32(num) {
-			return true
-		}
-	}
-	return false
-}
+func (m Message) Has(num int) bool { return m.last(num) != 0 }
 
 // Bytes is a bytes field: of several the last, nil for none.
 func (m Message) Bytes(num int) []byte {
-	f, ok := m.last(num, wireBytes)
-	if !ok {
+	f := m.last(num)
+	if f == 0 {
 		return nil
 	}
-	return m.fault.data[f.a:f.b]
+	return m.fault.bytes(f)
+}
+
+func (f *Fault) bytes(at field) []byte {
+	if !at.delimited() {
+		f.mark(ErrWireType)
+		return nil
+	}
+	return f.data[at.start():at.end()]
 }
 
 // Str is a string field.
-func (m Message) Str(num int) string { return text(m.Bytes(num)) }
+func (m Message) Str(num int) string {
+	f := m.last(num)
+	if f == 0 {
+		return ""
+	}
+	return text(m.fault.bytes(f))
+}
 
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Int is a 64-bit integer field.
 func (m Message) Int(num int) int64 {
-	f, _ := m.last(num, wireVarint)
-	return int64(uint64(f.b)<<32 | uint64(f.a))
+	f := m.last(num)
+	if f == 0 {
+		return 0
+	}
+	return m.fault.number(f)
+}
+
+func (f *Fault) number(at field) int64 {
+	if at.wire() != wireVarint {
+		f.mark(ErrWireType)
+		return 0
+	}
+	n, _ := varint(f.data, at.start(), f)
+	return int64(n)
 }
 
 // Int32 is a 32-bit integer field.
@@ -235,34 +174,61 @@ func (m Message) Bool(num int) bool { return m.Int(num) != 0 }
 // Sub is an embedded message. Of several, protobuf says, the fields are merged,
 // which is what reading them one after the other does.
 func (m Message) Sub(num int) Message {
-	var sub field
-	n := 0
-	for _, f := range m.index() {
-		if f.tag>>3 != uint32(num) {
-			continue
+	place, several := m.to, false
+	for at := m.from; at < m.to; {
+		here := m.fault.at(at)
+		if here.number() == num {
+			place, several = at, place != m.to
 		}
-		if f.tag&7 != wireBytes {
-			m.fault.mark(ErrWireType)
+		at = here.next
+	}
+	f := m.fault
+	switch {
+	case place == m.to:
+		return Message{}
+	case several:
+		start := len(f.data)
+		if !m.join(num) {
 			return Message{}
 		}
-		if n++; n == 1 {
-			sub = f
-		} else {
-			sub = m.fault.join(sub, f)
-		}
+		return f.message(&everything, start, len(f.data))
 	}
-	if n == 0 {
-		return Message{}
-	}
-	return m.fault.message(sub.a, sub.b)
+	return f.within(place)
 }
 
-// join is two parts of the object as one, which it appends to the object.
-func (f *Fault) join(x, y field) field {
-	first, second := f.data[x.a:x.b], f.data[y.a:y.b]
-	start := uint32(len(f.data))
-	f.data = append(append(append(make([]byte, 0, len(f.data)+len(first)+len(second)), f.data...), first...), second...)
-	return field{x.tag, start, uint32(len(f.data))}
+// within is the field at a place as a message.
+func (f *Fault) within(place uint32) Message {
+	switch here := f.at(place); here.wire() {
+	case wireNoted:
+		return Message{f, place + 1, here.next}
+	case wireBytes:
+		return f.message(&everything, here.start(), here.end())
+	}
+	f.mark(ErrWireType)
+	return Message{}
+}
+
+// join appends to the object what is in all the fields with a number.
+func (m Message) join(num int) bool {
+	f := m.fault
+	data := append([]byte(nil), f.data...)
+	for at := m.from; at < m.to; {
+		part := f.at(at)
+		if at = part.next; part.number() != num {
+			continue
+		}
+		if !part.delimited() {
+			f.mark(ErrWireType)
+			return false
+		}
+		data = append(data, f.bytes(part.field)...)
+	}
+	if len(data) > maxData {
+		f.mark(ErrLarge)
+		return false
+	}
+	f.data = data
+	return true
 }
 
 // Each goes through the messages of a repeated field, in order:
@@ -287,9 +253,9 @@ type Messages struct {
 
 // Next moves to the next message, and is false when there is none.
 func (i *Messages) Next() bool {
-	f, ok := i.all.advance(&i.next, i.num)
+	place, ok := i.all.advance(&i.next, i.num)
 	if ok {
-		i.Message = i.all.fault.message(f.a, f.b)
+		i.Message = i.all.fault.within(place)
 	}
 	return ok
 }
@@ -314,34 +280,38 @@ type Strings struct {
 
 // Next moves to the next string, and is false when there is none.
 func (i *Strings) Next() bool {
-	f, ok := i.all.advance(&i.next, i.num)
+	place, ok := i.all.advance(&i.next, i.num)
 	if !ok {
 		i.Text = ""
 		return false
 	}
-	body := i.all.fault.data[f.a:f.b]
-	if i.inner != 0 {
-		body = i.all.fault.pick(body, uint32(i.inner))
+	f := i.all.fault
+	switch here := f.at(place); {
+	case i.inner == 0:
+		i.Text = text(f.bytes(here.field))
+	case here.wire() == wireNoted:
+		i.Text = Message{f, place + 1, here.next}.Str(i.inner)
+	default:
+		i.Text = text(f.pick(f.bytes(here.field), uint32(i.inner)))
 	}
-	i.Text = text(body)
 	return true
 }
 
-// advance moves next past the next field with a number, and is that field.
-func (m *Message) advance(next *uint32, num uint32) (field, bool) {
-	for *next < m.to {
-		f := m.fault.fields[*next]
-		*next++
-		if f.tag>>3 != num {
-			continue
+// advance moves next past the next field with a number, and is where that is.
+func (m *Message) advance(next *uint32, num uint32) (place uint32, ok bool) {
+	for at := *next; at < m.to; {
+		here := m.fault.at(at)
+		if here.number() == int(num) {
+			if *next = here.next; !here.delimited() {
+				m.fault.mark(ErrWireType)
+				break
+			}
+			return at, true
 		}
-		if f.tag&7 != wireBytes {
-			m.fault.mark(ErrWireType)
-			return field{}, false
-		}
-		return f, true
+		at = here.next
 	}
-	return field{}, false
+	*next = m.to
+	return 0, false
 }
 
 // pick is one bytes field of a message that little else is read of: it passes
@@ -370,18 +340,17 @@ func (f *Fault) pick(data []byte, num uint32) []byte {
 				continue
 			}
 		}
-		next, end := f.field(data, pos)
-		if end < 0 {
+		next := f.field(data, pos)
+		if next == 0 {
 			return nil
 		}
-		if next.tag>>3 == num {
-			if next.tag&7 != wireBytes {
+		if pos = next.end(); next.number() == int(num) {
+			if next.wire() != wireBytes {
 				f.mark(ErrWireType)
 				return nil
 			}
-			last = data[next.a:next.b]
+			last = data[next.start():pos]
 		}
-		pos = end
 	}
 	return last
 }
@@ -457,13 +426,19 @@ func (m Message) quantity(num int, key string) (string, Quantity) {
 	return last, q
 }
 
+// latest is the last of the embedded messages with a number, not merged with
+// those before, which is how a time decodes itself.
+func (m Message) latest(num int) Message {
+	f := m.last(num)
+	return m.fault.message(&everything, f.start(), f.end())
+}
+
 // Time is a time as Unix seconds, and whether it is set.
 func (m Message) Time(num int) (unix int64, ok bool) {
-	f, ok := m.last(num, wireBytes)
-	if !ok || f.a == f.b {
+	if len(m.Bytes(num)) == 0 {
 		return 0, false
 	}
-	return m.fault.message(f.a, f.b).Int(1), true
+	return m.latest(num).Int(1), true
 }
 
 // MicroTime is a time that has microseconds, as Unix seconds, and whether it is
@@ -471,11 +446,10 @@ func (m Message) Time(num int) (unix int64, ok bool) {
 // within one second moves the seconds.
 func (m Message) MicroTime(num int) (unix int64, ok bool) {
 	const seconds, nanos, second = 1, 2, 1_000_000_000
-	f, ok := m.last(num, wireBytes)
-	if !ok || f.a == f.b {
+	if len(m.Bytes(num)) == 0 {
 		return 0, false
 	}
-	t := m.fault.message(f.a, f.b)
+	t := m.latest(num)
 	n := t.Int32(nanos)
 	n -= n % 1000
 	unix = t.Int(seconds) + n/second
