@@ -19,7 +19,7 @@ import (
 func registered(t *testing.T, s *misbehave.Server, namespaces ...string) (*registry.Registry, context.Context, *registry.Bound) {
 	t.Helper()
 	reg, err := registry.New(registry.Config{
-		Store: registry.NewMemory(), Policy: registry.Policy{AllowPrivate: true}, Log: slog.New(slog.DiscardHandler),
+		Store: registry.NewMemory(), Policy: registry.Policy{AllowPrivate: true, Near: -1}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -107,6 +107,17 @@ var Settings = []Setting{
 	{Name: "K8S_ALLOW_PRIVATE_HOSTS", Default: "false", Doc: "true: clusters may be at private and loopback addresses. For tests and laptops; logged at start.",
 		set: boolean(func(c *Config) *bool { return &c.Policy.AllowPrivate })},
 	{Name: "K8S_ALLOW_CIDRS", Doc: "Private networks in which clusters may be, such as `10.20.0.0/16,fd12::/48`; logged at start.", set: cidrs},
+	{Name: "K8S_NEAR", Default: "1ms", Doc: "A cluster that connects within this is asked not to compress what it sends, which takes longer than sending it on so quick a network; `0` has all compress.",
+		set: func(c *Config, v string) error {
+			d, err := time.ParseDuration(v)
+			if err != nil || d < 0 {
+				return errors.New("is not a duration such as 1ms")
+			}
+			if c.Policy.Near = d; d == 0 {
+				c.Policy.Near = -1
+			}
+			return nil
+		}},
 	{Name: "K8S_CACHE_DIR", Doc: "Where compiled guests are kept between starts: code, so a private directory. Empty is `k8s/guests` in the user's cache directory; `off` compiles at every start.",
 		set: text(func(c *Config) *string { return &c.CacheDir })},
 	{Name: "K8S_STATE_DIR", Doc: "With `K8S_GUEST_DIR`, where the version last shipped of each module is kept, so that an older one stays refused after a restart: a private directory that outlives the process and the pod. Replicas may share it. Empty is `k8s` in `$XDG_STATE_HOME`, or in `~/.local/state`.",

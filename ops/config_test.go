@@ -40,12 +40,12 @@ func TestConfigIsRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	os.WriteFile(file, []byte("hvs.x\n"), 0o600)
 	c, err := ReadConfig(env("PORT", "80", "KMS_ADDR", "https://vault", "KMS_TOKEN_FILE", file, "K8S_ALLOW_PRIVATE_HOSTS", "true",
-		"K8S_ALLOW_CIDRS", "10.0.0.0/8, fd12::/48", "K8S_CACHE_DIR", "off", "K8S_GUEST_DENY", "a,b", "LOG_LEVEL", "debug"))
+		"K8S_ALLOW_CIDRS", "10.0.0.0/8, fd12::/48", "K8S_CACHE_DIR", "off", "K8S_NEAR", "0", "K8S_GUEST_DENY", "a,b", "LOG_LEVEL", "debug"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd12::/48")}
-	if c.Port != "80" || c.KMS.Address != "https://vault" || c.KMS.Token != "hvs.x" || !c.Policy.AllowPrivate || c.CacheDir != "" ||
+	if c.Port != "80" || c.KMS.Address != "https://vault" || c.KMS.Token != "hvs.x" || !c.Policy.AllowPrivate || c.CacheDir != "" || c.Policy.Near >= 0 ||
 		!cmp.Equal(c.GuestDeny, []string{"a", "b"}) || !cmp.Equal(c.Policy.Allow, want, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })) {
 		t.Errorf("%+v", c)
 	}
@@ -54,7 +54,7 @@ func TestConfigIsRead(t *testing.T) {
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	const sentinel = "SENTINEL-c0"
 	for _, pairs := range [][]string{
-		{"PORT", "http"}, {"OPS_PORT", "70000"}, {"K8S_MAX_BODY", "0"}, {"K8S_STOP_SECONDS", "-1"}, {"LOG_LEVEL", "loud"},
+		{"PORT", "http"}, {"OPS_PORT", "70000"}, {"K8S_MAX_BODY", "0"}, {"K8S_STOP_SECONDS", "-1"}, {"LOG_LEVEL", "loud"}, {"K8S_NEAR", "soon"}, {"K8S_NEAR", "-1s"},
 		{"K8S_ALLOW_PRIVATE_HOSTS", "yes please"}, {"K8S_ALLOW_CIDRS", "10.0.0.1/8"}, {"K8S_ALLOW_CIDRS", "everything"}, {"K8S_GUEST_DOWNGRADE", "x"},
 		{"KMS_CA", "/no/such/file"}, {"KMS_JWT_KEY", "/no/such/file"}, {"KMS_TOKEN_FILE", "/no/such/file"},
 		{"KMS_TOKEN", sentinel, "KMS_TOKEN_FILE", "config_test.go"},

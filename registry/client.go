@@ -63,6 +63,8 @@ type client struct {
 	// server that allows so many a connection, does not keep a short request out.
 	short, long *http.Transport
 	dialer      net.Dialer
+	distance    distance
+	near        time.Duration // see Policy
 
 	life context.Context // ends with close, for close's reason
 	end  context.CancelCauseFunc
@@ -97,7 +99,11 @@ func newClient(cfg *rest.Config, policy Policy) (*client, error) {
 				return policy.control(address, raw)
 			},
 		},
+		near:  policy.Near,
 		conns: map[net.Conn]struct{}{},
+	}
+	if c.near == 0 {
+		c.near = nearby
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.short, c.long = c.transport(), c.transport()
@@ -126,7 +132,7 @@ func (c *client) transport() *http.Transport {
 // dial connects to the address and proves that it is the cluster. Its errors
 // are refusals.
 func (c *client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	raw, err := c.dialer.DialContext(ctx, network, address)
+	raw, err := c.dialer.DialContext(c.distance.measure(ctx), network, address)
 	if err != nil {
 		return nil, dialFailure(err)
 	}
@@ -264,6 +270,9 @@ func (c *client) once(ctx context.Context, req *Request) (*http.Response, error)
 		accept = "application/json"
 	}
 	out.Header.Set("Accept", accept)
+	if c.distance.within(c.near) {
+		out.Header.Set("Accept-Encoding", "identity")
+	}
 	out.Header.Set("User-Agent", "hanzo-k8s")
 	if trace := Traceparent(ctx); trace != "" {
 		out.Header.Set("Traceparent", trace)

@@ -132,7 +132,7 @@ func testLog() *slog.Logger { return slog.New(slog.NewJSONHandler(&said, nil)) }
 // newRegistry is a registry that may dial this machine.
 func newRegistry(t *testing.T, store Store, edit ...func(*Config)) *Registry {
 	t.Helper()
-	c := Config{Store: store, Policy: Policy{AllowPrivate: true}, Log: testLog()}
+	c := Config{Store: store, Policy: Policy{AllowPrivate: true, Near: -1}, Log: testLog()}
 	for _, e := range edit {
 		e(&c)
 	}

@@ -7,13 +7,19 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
-// Policy is which addresses a cluster may be reached at. The zero Policy is
-// public addresses only.
+// Policy is which addresses a cluster may be reached at, and how. The zero Policy
+// is public addresses only.
 type Policy struct {
 	AllowPrivate bool           // loopback, private, shared and unique-local addresses: tests and laptops
 	Allow        []netip.Prefix // clusters in a private network, named
+
+	// Near is within how long a cluster connects that is asked not to compress what
+	// it sends; 0 is 1 ms, and less is none. On a network so quick, compressing and
+	// decompressing a long list takes longer than sending it.
+	Near time.Duration
 }
 
 // metadata is where clouds hand out credentials to whoever asks from inside.
