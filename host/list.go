@@ -44,12 +44,17 @@ func (c *call) list(in *listRequest) (stream, *registry.Refusal) {
 	if r != nil {
 		return nil, r
 	}
-	return c.listing(t, scope, selectors(in.LabelSelector, in.FieldSelector), p)
+	query := selectors(in.LabelSelector, in.FieldSelector)
+	if !p.limited && !p.resumed {
+		return c.wholeList(t, scope, query), nil
+	}
+	return c.pagedList(t, scope, query, p)
 }
 
-// listing reads one namespace of its scope after the other, a page at a time.
-// The next page is fetched while this one is read.
-type listing struct {
+// pagedList reads one namespace of its scope after the other, a page at a time:
+// what a caller asked for a page of. The next page is fetched while this one is
+// read.
+type pagedList struct {
 	c      *call
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -58,12 +63,11 @@ type listing struct {
 	scope  []string
 	paging
 
-	at       int            // the namespace being read
-	started  []chan fetched // the first page of each namespace, where asked for
-	more     chan fetched   // the next page of the one being read
-	from     string         // the continue token that page was fetched by
-	count    int            // pages of the namespace being read
-	mark     string         // a continue token seen there before
+	at       int          // the namespace being read
+	more     chan fetched // the next page of it
+	from     string       // the continue token that page was fetched by
+	count    int          // pages of the namespace being read
+	mark     string       // a continue token seen there before
 	page     *page
 	i        int  // the next item of page
 	cut      bool // page held more than was asked for
@@ -77,11 +81,8 @@ type fetched struct {
 	bad  *registry.Refusal
 }
 
-func (c *call) listing(t *target, scope []string, query url.Values, p paging) (*listing, *registry.Refusal) {
-	l := &listing{
-		c: c, t: t, query: query, scope: scope, paging: p,
-		started: make([]chan fetched, len(scope)), versions: make([]string, len(scope)),
-	}
+func (c *call) pagedList(t *target, scope []string, query url.Values, p paging) (*pagedList, *registry.Refusal) {
+	l := &pagedList{c: c, t: t, query: query, scope: scope, paging: p, versions: make([]string, len(scope))}
 	var r *registry.Refusal
 	if l.at, r = p.start(scope); r != nil {
 		return nil, r
@@ -94,7 +95,7 @@ func (c *call) listing(t *target, scope []string, query url.Values, p paging) (*
 	return l, nil
 }
 
-func (l *listing) next() ([]byte, bool, *registry.Refusal) {
+func (l *pagedList) next() ([]byte, bool, *registry.Refusal) {
 	for {
 		if l.page != nil {
 			if l.i < len(l.page.items) {
@@ -116,10 +117,10 @@ func (l *listing) next() ([]byte, bool, *registry.Refusal) {
 }
 
 // load waits for the next page and has the one after it fetched.
-func (l *listing) load() *registry.Refusal {
+func (l *pagedList) load() *registry.Refusal {
 	wait := l.more
 	if l.more = nil; wait == nil {
-		wait = l.first(l.at)
+		wait = l.fetch(l.at, l.from, pageItems)
 	}
 	var f fetched
 	select {
@@ -161,16 +162,12 @@ func (l *listing) load() *registry.Refusal {
 	case l.cut, l.limited && l.left == 0:
 	case p.next != "":
 		l.more = l.fetch(l.at, p.next, p.ask())
-	case !l.limited:
-		for i := l.at + 1; i < min(l.at+ahead, len(l.scope)); i++ {
-			l.first(i)
-		}
 	}
 	return nil
 }
 
 // turn leaves a page that has been read.
-func (l *listing) turn() *registry.Refusal {
+func (l *pagedList) turn() *registry.Refusal {
 	p := l.page
 	l.page = nil
 	defer p.free()
@@ -196,7 +193,7 @@ func (l *listing) turn() *registry.Refusal {
 }
 
 // end ends the page of the caller before the end of the list.
-func (l *listing) end(at cursor, version string) *registry.Refusal {
+func (l *pagedList) end(at cursor, version string) *registry.Refusal {
 	l.done = true
 	if len(l.scope) == 1 {
 		l.versions[0] = version
@@ -208,20 +205,8 @@ func (l *listing) end(at cursor, version string) *registry.Refusal {
 	return l.stop(at)
 }
 
-// first is the first page of a namespace, asked for if it has not been.
-func (l *listing) first(i int) chan fetched {
-	if l.started[i] == nil {
-		from := ""
-		if i == l.at {
-			from = l.from
-		}
-		l.started[i] = l.fetch(i, from, pageItems)
-	}
-	return l.started[i]
-}
-
 // fetch asks for one page. Where a page is too large, fewer items are asked for.
-func (l *listing) fetch(i int, from string, items int) chan fetched {
+func (l *pagedList) fetch(i int, from string, items int) chan fetched {
 	if l.limited {
 		items = min(items, l.left)
 	}
@@ -240,7 +225,7 @@ func (l *listing) fetch(i int, from string, items int) chan fetched {
 	return to
 }
 
-func (l *listing) request(i int, from string, items int) (*page, *registry.Refusal) {
+func (l *pagedList) request(i int, from string, items int) (*page, *registry.Refusal) {
 	q := maps.Clone(l.query)
 	q.Set("limit", strconv.Itoa(items))
 	if from != "" {
@@ -262,7 +247,7 @@ func (l *listing) request(i int, from string, items int) (*page, *registry.Refus
 // behind counts the items up to and with the one called after. The order of the
 // items is checked on the way: it is what a cluster that ignores limits is
 // resumed by.
-func (l *listing) behind(after string) (n int, r *registry.Refusal) {
+func (l *pagedList) behind(after string) (n int, r *registry.Refusal) {
 	last := ""
 	for _, s := range l.page.items {
 		key := l.t.key(l.page.body[s.start:s.end])
@@ -287,9 +272,9 @@ func (t *target) key(item []byte) string {
 	return string(namespace) + "\x00" + string(name)
 }
 
-func (l *listing) trailer() []byte { return versionTrailer(joinVersions(l.scope, l.versions), false) }
+func (l *pagedList) trailer() []byte { return versionTrailer(joinVersions(l.scope, l.versions), false) }
 
-func (l *listing) close() {
+func (l *pagedList) close() {
 	l.cancel()
 	if l.page != nil {
 		l.page.free()

@@ -48,7 +48,7 @@ func TestListCarriesSelectors(t *testing.T) {
 	s := newPodServer(map[string]int{"a": 1})
 	g := world{serve: s.ServeHTTP}.guest(t)
 	g.do("list", `{"resource":"v1/pods","namespace":"a","labelSelector":"app in (x,y)&limit=1","fieldSelector":"spec.nodeName=n"}`)
-	want := []string{"/api/v1/namespaces/a/pods?fieldSelector=spec.nodeName%3Dn&labelSelector=app+in+%28x%2Cy%29%26limit%3D1&limit=500"}
+	want := []string{"/api/v1/namespaces/a/pods?fieldSelector=spec.nodeName%3Dn&labelSelector=app+in+%28x%2Cy%29%26limit%3D1"}
 	if diff := cmp.Diff(want, s.asked); diff != "" {
 		t.Error(diff)
 	}
@@ -223,7 +223,8 @@ func TestNamespacesOfABound(t *testing.T) {
 }
 
 // TestHugeObjects lists objects that do not fit into one page of the usual
-// number: fewer are asked for, none is lost, and no page is larger than the cap.
+// number: in pages fewer are asked for, none is lost, and no page is larger than
+// the cap; of a whole list there is no page.
 func TestHugeObjects(t *testing.T) {
 	const total, size = 120, 400 << 10
 	object := strings.Repeat("x", size)
@@ -234,6 +235,9 @@ func TestHugeObjects(t *testing.T) {
 		fmt.Sscan(r.URL.Query().Get("limit"), &limit)
 		asked <- limit
 		var b strings.Builder
+		if limit == 0 {
+			limit = total
+		}
 		to, next := min(total, from+limit), ""
 		if to < total {
 			next = fmt.Sprint(to)
@@ -248,21 +252,29 @@ func TestHugeObjects(t *testing.T) {
 		b.WriteString("]}")
 		write(w, "application/json", []byte(b.String()))
 	}
-	items, _, code := world{serve: serve}.guest(t).do("list", listApps)
-	if code != "" || len(items) != total {
-		t.Fatalf("code %q, %d items", code, len(items))
-	}
-	for i, item := range items {
-		if want := fmt.Sprintf(`{"n":%d,`, i); !strings.HasPrefix(item, want) || len(item) < size {
-			t.Errorf("item %d is %.20s", i, item)
+	check := func(items []string, code string) {
+		t.Helper()
+		if code != "" || len(items) != total {
+			t.Fatalf("code %q, %d items", code, len(items))
+		}
+		for i, item := range items {
+			if want := fmt.Sprintf(`{"n":%d,`, i); !strings.HasPrefix(item, want) || len(item) < size {
+				t.Errorf("item %d is %.20s", i, item)
+			}
 		}
 	}
+	items, _, code := world{serve: serve}.guest(t).do("list", listApps)
+	check(items, code)
+	w := world{serve: serve, input: fmt.Sprintf(`{"limit":%d}`, total)}
+	w.op.In = pageFields
+	items, _, code = w.guest(t).do("list", listApps)
+	check(items, code)
 	close(asked)
 	var limits []int
 	for n := range asked {
 		limits = append(limits, n)
 	}
-	if diff := cmp.Diff([]int{500, 62, 16, 16, 16, 16}, limits); diff != "" {
+	if diff := cmp.Diff([]int{0, 120, 15, 16, 16, 16, 16, 16, 16, 9}, limits); diff != "" {
 		t.Error(diff)
 	}
 }

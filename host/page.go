@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"io"
-	"strings"
 	"sync"
 
 	"github.com/hanzoai/k8s/registry"
@@ -102,11 +101,7 @@ func (p *page) split(t *target) *registry.Refusal {
 	if err != nil {
 		return malformed(err)
 	}
-	kind, isList := strings.CutSuffix(p.kind, "List")
-	if !isList || p.apiVersion != t.apiVersion() || !t.isKind(kind) {
-		return upstream("the cluster answered with something other than a list of " + t.resource)
-	}
-	return nil
+	return t.listed(p.apiVersion, p.kind)
 }
 
 // check tells whether the body is the one object that was asked for, and where.

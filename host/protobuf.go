@@ -140,18 +140,8 @@ func envelope(b []byte) (apiVersion, kind string, message span, err error) {
 		}
 		switch number {
 		case 1:
-			t := wire{b, s.start, s.end}
-			for t.more() {
-				number, wt, s, err := t.field()
-				if err != nil {
-					return "", "", span{}, err
-				}
-				switch {
-				case number == 1 && wt == wireBytes:
-					apiVersion = string(b[s.start:s.end])
-				case number == 2 && wt == wireBytes:
-					kind = string(b[s.start:s.end])
-				}
+			if err := typeMeta(b[s.start:s.end], &apiVersion, &kind); err != nil {
+				return "", "", span{}, err
 			}
 		case 2:
 			message, found = s, true
@@ -192,21 +182,47 @@ func (p *page) splitProtobuf() error {
 			p.items = append(p.items, s)
 			continue
 		}
-		m := wire{p.body, s.start, s.end}
-		for m.more() { // 2 resourceVersion, 3 continue
-			number, wt, s, err := m.field()
-			if err != nil {
-				return err
-			}
-			switch {
-			case number != 2 && number != 3:
-			case wt != wireBytes:
-				return errShape
-			case number == 2:
-				p.version = string(p.body[s.start:s.end])
-			default:
-				p.next = string(p.body[s.start:s.end])
-			}
+		if err := listMeta(p.body[s.start:s.end], &p.version, &p.next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typeMeta reads what an object is: 1 apiVersion, 2 kind.
+func typeMeta(b []byte, apiVersion, kind *string) error {
+	w := wire{b, 0, len(b)}
+	for w.more() {
+		number, wt, s, err := w.field()
+		if err != nil {
+			return err
+		}
+		switch {
+		case number == 1 && wt == wireBytes:
+			*apiVersion = string(b[s.start:s.end])
+		case number == 2 && wt == wireBytes:
+			*kind = string(b[s.start:s.end])
+		}
+	}
+	return nil
+}
+
+// listMeta reads the metadata of a list: 2 resourceVersion, 3 continue.
+func listMeta(b []byte, version, next *string) error {
+	w := wire{b, 0, len(b)}
+	for w.more() {
+		number, wt, s, err := w.field()
+		if err != nil {
+			return err
+		}
+		switch {
+		case number != 2 && number != 3:
+		case wt != wireBytes:
+			return errShape
+		case number == 2:
+			*version = string(b[s.start:s.end])
+		default:
+			*next = string(b[s.start:s.end])
 		}
 	}
 	return nil

@@ -32,10 +32,7 @@ func (c *call) stats(*noRequest) (stream, *registry.Refusal) {
 	if r != nil {
 		return nil, r
 	}
-	list, r := c.listing(t, scope, selectors("", ""), paging{})
-	if r != nil {
-		return nil, r
-	}
+	list := c.wholeList(t, scope, selectors("", ""))
 	defer list.close()
 	var names []string
 	for {

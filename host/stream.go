@@ -213,3 +213,17 @@ func (f *fan[T]) next() <-chan T {
 	f.taken++
 	return f.results[f.taken-1]
 }
+
+// drain has done get the results that were begun and not taken, as they come.
+func (f *fan[T]) drain(done func(T)) {
+	left := f.results[f.taken:f.started]
+	f.taken = len(f.results)
+	if len(left) == 0 {
+		return
+	}
+	go func() {
+		for _, from := range left {
+			done(<-from)
+		}
+	}()
+}

@@ -38,6 +38,9 @@ const (
 	getApp   = `{"kind":"App","namespace":"a","name":"p"}`
 )
 
+// podListHead is how a PodList begins after the magic.
+const podListHead = "\x0a\x0d\x0a\x02v1\x12\x07PodList"
+
 // TestRowsOfUpstream is section B of the cases, as far as it is about what a
 // cluster sends.
 func TestRowsOfUpstream(t *testing.T) {
@@ -52,7 +55,7 @@ func TestRowsOfUpstream(t *testing.T) {
 		status    int
 	}{
 		{"B4", "a JSON string without end", flood(`{"kind":"AppList","apiVersion":"hanzo.ai/v1","items":[{"a":"`, "x"), "list", listApps, "too_large", 502},
-		{"B4", "a protobuf list without end", flood(magic, "\x00"), "list", listPods, "too_large", 502},
+		{"B4", "an item of protobuf without end", flood(magic+podListHead+"\x12\xff\xff\xff\xff\x07\x12\xff\xff\xff\x7f", "x"), "list", listPods, "too_large", 502},
 		{"B4", "one object without end", flood(`{"kind":"App","apiVersion":"hanzo.ai/v1","a":"`, "x"), "get", getApp, "too_large", 502},
 		{"B4", "10 000 deep", answer(200, "application/json", `{"kind":"AppList","apiVersion":"hanzo.ai/v1","items":[{"a":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000)+`}]}`), "list", listApps, "bad_upstream", 502},
 		{"B6", "JSON cut", answer(200, "application/json", `{"kind":"AppList","apiVersion":"hanzo.ai/v1","items":[{"a":1},{"a"`), "list", listApps, "truncated", 502},
@@ -109,7 +112,7 @@ func TestRowsOfUpstream(t *testing.T) {
 			t.Parallel()
 			g := world{serve: test.serve}.guest(t)
 			items, _, code := g.do(test.function, test.request)
-			if code != test.code || len(items) != 0 {
+			if code != test.code || test.code == "" && len(items) != 0 {
 				t.Fatalf("code %q, want %q; %d items", code, test.code, len(items))
 			}
 			if code == "" {

@@ -67,9 +67,7 @@ func (c *call) watch(in *watchRequest) (stream, *registry.Refusal) {
 	}
 	w.end = time.Now().Add(window)
 	if in.Version == "" {
-		if w.initial, r = c.listing(t, scope, selectors("", ""), paging{}); r != nil {
-			return nil, r
-		}
+		w.initial = c.wholeList(t, scope, selectors("", ""))
 	} else {
 		versions, ok, r := splitVersion(scope, in.Version)
 		if r != nil {
@@ -102,8 +100,8 @@ type watching struct {
 	t      *target
 	scope  []string
 
-	initial  *listing // what there is, while it is being read
-	versions []string // per namespace: of the last change handed over, or bookmark
+	initial  *wholeList // what there is, while it is being read
+	versions []string   // per namespace: of the last change handed over, or bookmark
 	frames   chan frame
 	barren   []atomic.Bool // per namespace: its last request made no progress
 
