@@ -79,6 +79,9 @@ func (s *shares) enter(ctx context.Context, org registry.Org, cluster string, lo
 
 // take waits for a place until ctx ends. Who has waited longest is first.
 func take(ctx context.Context, places chan<- struct{}) bool {
+	if ctx.Err() != nil {
+		return false // although there be a place
+	}
 	select {
 	case places <- struct{}{}:
 		return true
