@@ -15,6 +15,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hanzoai/k8s/host"
@@ -52,6 +53,8 @@ type Service struct {
 	maxBody int64
 	gateway Gateway
 	table   atomic.Pointer[table]
+
+	rebuilding sync.Mutex // one at a time, so that the last to begin is the last to end
 }
 
 // New is a Service with the ops its host serves now. A manifest that cannot be
@@ -76,6 +79,8 @@ func New(o Options) (*Service, error) {
 // them in the place of the old ones in one step. Calls that are under way are
 // not disturbed. On an error the old routes stay.
 func (s *Service) Rebuild() error {
+	s.rebuilding.Lock()
+	defer s.rebuilding.Unlock()
 	t, err := s.newTable(s.host.Ops())
 	if err != nil {
 		return err

@@ -13,7 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,12 +76,13 @@ func TestShipped(t *testing.T) {
 		Cluster   string `json:"cluster"`
 		Namespace string `json:"namespace"`
 	}
+	type pod struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+		Node      string `json:"node"`
+	}
 	type placed struct {
-		Items []struct {
-			Namespace string `json:"namespace"`
-			Name      string `json:"name"`
-			Node      string `json:"node"`
-		} `json:"items"`
+		Items []pod `json:"items"`
 	}
 	t.Setenv("ZIP_RUNTIME_DIR", d.Zip)
 	acme := zip.WithCaller(t.Context(), zip.Caller{Org: "acme", User: "u1"})
@@ -86,7 +90,7 @@ func TestShipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Items) == 0 || got.Items[0].Namespace != "team-a" || got.Items[0].Name == "" || got.Items[0].Node == "" {
+	if !slices.ContainsFunc(got.Items, func(p pod) bool { return p.Namespace == "team-a" && p.Name != "" && p.Node != "" }) {
 		t.Errorf("over the call plane: %+v", got)
 	}
 	zoo := zip.WithCaller(t.Context(), zip.Caller{Org: "zoo", User: "u1"})
@@ -109,13 +113,34 @@ func TestShipped(t *testing.T) {
 	if err := os.WriteFile(main, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// Meanwhile others call it, and are answered by the one or by the other.
+	stop, callers := make(chan struct{}), sync.WaitGroup{}
+	var calls atomic.Int64
+	for range 4 {
+		callers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(50 * time.Millisecond): // an org may not call as fast as it can
+				}
+				calls.Add(1)
+				if status, text := d.ask(t, http.MethodGet, path, nil); status != http.StatusOK {
+					t.Errorf("while it is replaced: %d %s", status, text)
+					return
+				}
+			}
+		})
+	}
 	took = d.ship(t, source, func() bool {
-		status, text := d.ask(t, http.MethodGet, path, nil)
-		if status != http.StatusOK {
-			t.Errorf("while it is replaced: %d %s", status, text)
-		}
+		_, text := d.ask(t, http.MethodGet, path, nil)
 		return strings.Contains(text, `"host":`)
 	})
+	close(stop)
+	callers.Wait()
+	if calls.Load() < 8 {
+		t.Errorf("only %d calls were made while it was replaced", calls.Load())
+	}
 	t.Logf("from a higher version dropped to its first answer: %d ms", took.Milliseconds())
 
 	began := time.Now()
