@@ -46,6 +46,8 @@ type Name struct {
 	Kind      string
 	Namespace string
 	Name      string
+
+	Reads *lens.Shape // as in a Query
 }
 
 // Named is the object that the fields namespace and name of the input name, of
@@ -217,7 +219,7 @@ func (c *Call) Stats(do func(lens.Value) error) error {
 // Get reads one object of a built-in kind.
 func (c *Call) Get(n Name) (lens.Message, error) {
 	n.write(c.request)
-	return c.message(hostGet(c.request.bytes()))
+	return c.message(hostGet(c.request.bytes()), n.Reads)
 }
 
 // GetJSON reads one object of a custom resource.
@@ -301,12 +303,12 @@ func (c *Call) done(handle int32) error {
 	return err
 }
 
-func (c *Call) message(handle int32) (lens.Message, error) {
+func (c *Call) message(handle int32, reads *lens.Shape) (lens.Message, error) {
 	item, _, err := c.one(handle)
 	if err != nil {
 		return lens.Message{}, err
 	}
-	return lens.Protobuf(item, new(lens.Fault)), nil // keeps the buffer
+	return reads.Protobuf(item, new(lens.Fault)), nil // keeps the buffer
 }
 
 func (c *Call) value(handle int32) (lens.Value, error) {

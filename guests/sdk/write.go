@@ -37,7 +37,7 @@ func (c *Call) Create(resource, namespace string, object func(*Writer)) (lens.Me
 	w.Object("object")
 	object(w)
 	w.End()
-	return c.message(hostCreate(w.bytes()))
+	return c.message(hostCreate(w.bytes()), nil)
 }
 
 // Apply makes an object of a kind what object writes, by server-side apply, and
@@ -92,7 +92,7 @@ func (c *Call) Expand(namespace, name, storage, version string) (lens.Message, e
 	w.Str("name", name)
 	w.Str("storage", storage)
 	w.Str("version", version)
-	return c.message(hostExpand(w.bytes()))
+	return c.message(hostExpand(w.bytes()), nil)
 }
 
 // Ensure makes an object of a built-in kind unless it is there, and answers

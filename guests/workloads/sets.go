@@ -19,7 +19,9 @@ import (
 //
 //k8s:op k8s_workloads_list_deployments GET /v1/k8s/workloads/deployments in=plane.DeploymentsIn out=plane.Workloads items=workloads
 //k8s:grant list apps/v1/deployments
-func listDeployments(c *sdk.Call) error { return c.List(c.Selected("apps/v1/deployments"), deployment) }
+func listDeployments(c *sdk.Call) error {
+	return list(c, "apps/v1/deployments", deploymentShape, deployment)
+}
 
 // getDeployment answers one deployment, as the list does: how many pods it wants,
 // how many are ready, and how many are of its current template. One that is not
@@ -32,7 +34,11 @@ func listDeployments(c *sdk.Call) error { return c.List(c.Selected("apps/v1/depl
 //
 //k8s:op k8s_workloads_get_deployment GET /v1/k8s/workloads/deployments/{namespace}/{name} in=plane.DeploymentIn out=plane.Workload
 //k8s:grant get apps/v1/deployments
-func getDeployment(c *sdk.Call) error { return c.Show(c.Named("apps/v1/deployments"), deployment) }
+func getDeployment(c *sdk.Call) error {
+	n := c.Named("apps/v1/deployments")
+	n.Reads = deploymentShape
+	return c.Show(n, deployment)
+}
 
 // listReplicasets answers replica sets, with the deployment that owns each.
 // Every pod of a replica set is of its template, so updated is all that it has.
@@ -45,7 +51,9 @@ func getDeployment(c *sdk.Call) error { return c.Show(c.Named("apps/v1/deploymen
 //
 //k8s:op k8s_workloads_list_replicasets GET /v1/k8s/workloads/replicasets in=plane.ReplicasetsIn out=plane.Workloads items=workloads
 //k8s:grant list apps/v1/replicasets
-func listReplicasets(c *sdk.Call) error { return c.List(c.Selected("apps/v1/replicasets"), replicaSet) }
+func listReplicasets(c *sdk.Call) error {
+	return list(c, "apps/v1/replicasets", replicaSetShape, replicaSet)
+}
 
 // listStatefulsets answers stateful sets: how many pods each wants, how many
 // are ready, and how many are of its current template.
@@ -58,7 +66,7 @@ func listReplicasets(c *sdk.Call) error { return c.List(c.Selected("apps/v1/repl
 //k8s:op k8s_workloads_list_statefulsets GET /v1/k8s/workloads/statefulsets in=plane.StatefulsetsIn out=plane.Workloads items=workloads
 //k8s:grant list apps/v1/statefulsets
 func listStatefulsets(c *sdk.Call) error {
-	return c.List(c.Selected("apps/v1/statefulsets"), statefulSet)
+	return list(c, "apps/v1/statefulsets", statefulSetShape, statefulSet)
 }
 
 // The fields of the spec and status of the three kinds. Replicas and template
@@ -74,6 +82,34 @@ const (
 	statefulSetReady   = 3
 	statefulSetUpdated = 5
 )
+
+// What workload reads of each of the three.
+var (
+	deploymentShape  = workloadShape(deploymentReady, deploymentUpdated)
+	replicaSetShape  = workloadShape(replicaSetReady, replicaSetReplicas)
+	statefulSetShape = workloadShape(statefulSetReady, statefulSetUpdated)
+)
+
+func workloadShape(ready, updated int) *lens.Shape {
+	images := lens.Fields{lens.ContainerImage: nil}
+	return lens.NewShape(lens.Fields{
+		lens.Metadata: {
+			lens.MetaName: nil, lens.MetaNamespace: nil,
+			lens.MetaOwnerReferences: {lens.OwnerKind: nil, lens.OwnerName: nil, lens.OwnerController: nil},
+		},
+		lens.Spec: {
+			specReplicas: nil,
+			specTemplate: {lens.TemplateSpec: {lens.PodInitContainers: images, lens.PodContainers: images}},
+		},
+		lens.Status: {ready: nil, updated: nil},
+	})
+}
+
+func list(c *sdk.Call, resource string, reads *lens.Shape, project func(lens.Message, *sdk.Writer)) error {
+	q := c.Selected(resource)
+	q.Reads = reads
+	return c.List(q, project)
+}
 
 func deployment(o lens.Message, w *sdk.Writer) {
 	workload("Deployment", o, deploymentReady, deploymentUpdated, w)
