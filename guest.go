@@ -247,6 +247,8 @@ func (p *printed) Continue(string) error {
 	return nil
 }
 
+func (p *printed) Again() bool { return false }
+
 type guestInspect struct {
 	File string   `arg:"" help:"The module. Its signature is FILE.sig." type:"existingfile"`
 	Key  []string `help:"A file of public keys of which one may have signed it; may be given again." env:"K8S_GUEST_KEYS" type:"existingfile"`

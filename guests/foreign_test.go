@@ -45,6 +45,7 @@ func (r *restarts) Item(obj []byte) error {
 
 func (r *restarts) Rest([]byte) error     { return nil }
 func (r *restarts) Continue(string) error { return nil }
+func (r *restarts) Again() bool           { return false }
 
 // TestGuestInC builds the example that is not in Go by its own Makefile, and
 // lists pods through it in the engine.

@@ -47,6 +47,14 @@ type run struct {
 	crash    []byte      // what it wrote to standard output and error, up to maxCrash
 }
 
+// life is closed when what the call reaches has ended.
+func (r *run) life() <-chan struct{} {
+	if r.call == nil {
+		return nil
+	}
+	return r.call.life
+}
+
 // maxCrash bounds what is kept of a guest's last words.
 const maxCrash = 4 << 10
 

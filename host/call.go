@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hanzoai/k8s/registry"
@@ -22,7 +23,7 @@ type bound interface {
 	Redact(words []byte)
 	Seal(purpose string, plain []byte) string
 	Open(purpose, token string) ([]byte, error)
-	Done() <-chan struct{}
+	Life() context.Context
 }
 
 // call is one run of one op. Only the guest's goroutine uses it, except for what
@@ -49,6 +50,10 @@ type call struct {
 	rest     bool              // the guest has emitted the other fields
 	lines    int               // of the log
 
+	life  <-chan struct{}                  // closed when the bound ends; nil for none
+	cut   atomic.Pointer[registry.Refusal] // the bound's end, once something asked for has not come because of it
+	wrote atomic.Bool                      // a request that is no read may have reached the cluster
+
 	paged  bool   // the call has begun the list that the caller pages through
 	cursor string // what continues it
 
@@ -71,13 +76,7 @@ func newCall(ctx context.Context, h *Host, op *Op, in *Call, b *registry.Bound, 
 func (c *call) begin(ctx context.Context) {
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	if c.bound != nil {
-		go func(ctx context.Context, ended <-chan struct{}, name string) {
-			select {
-			case <-ended:
-				c.cancel(registry.Deregistered(name))
-			case <-ctx.Done():
-			}
-		}(c.ctx, c.bound.Done(), c.bound.Record().Name)
+		c.life = c.bound.Life().Done()
 	}
 	c.input = make([]byte, 0, len(c.op.Token)+len(c.in.Input)+24)
 	c.input = append(c.input, `{"op":"`...)
@@ -106,9 +105,11 @@ var errEnded = errors.New("the call has ended")
 
 // outcome is the refusal that handle's result stands for, nil for none.
 func (c *call) outcome(ret int32) *registry.Refusal {
-	switch {
+	switch cut := c.cut.Load(); {
+	case cut != nil: // whatever the guest made of it
+		return cut
 	case ret == 0:
-		if r := c.over(); r != nil { // what was answered may lack what did not come
+		if r := ending(c.ctx); r != nil { // what was answered may lack what did not come
 			return r
 		}
 		if c.cursor != "" {
@@ -123,8 +124,24 @@ func (c *call) outcome(ret int32) *registry.Refusal {
 	return guestFault("the operation failed without saying why")
 }
 
-// over is why the call has ended, nil if it has not.
-func (c *call) over() *registry.Refusal { return ending(c.ctx) }
+// over is why the call can ask for nothing more, nil if it can.
+func (c *call) over() *registry.Refusal {
+	if r := ending(c.ctx); r != nil {
+		return r
+	}
+	return c.ended()
+}
+
+// ended is why the bound has ended, nil if it has not. Who asks has something to
+// ask of the bound, or has not got it. It is safe for concurrent use.
+func (c *call) ended() *registry.Refusal {
+	if c.bound == nil || c.bound.Life().Err() == nil {
+		return nil
+	}
+	r := refusal(context.Cause(c.bound.Life()))
+	c.cut.Store(r)
+	return r
+}
 
 func ending(ctx context.Context) *registry.Refusal {
 	if ctx.Err() == nil {

@@ -228,6 +228,7 @@ func (h *heard) Rest(b []byte) error { h.rest = string(b); return nil }
 func (h *heard) Continue(string) error {
 	return errors.New("no list was paged")
 }
+func (h *heard) Again() bool { *h = heard{}; return true }
 
 // deaf is an Answer that keeps nothing.
 type deaf struct{}
@@ -235,6 +236,7 @@ type deaf struct{}
 func (deaf) Item([]byte) error     { return nil }
 func (deaf) Rest([]byte) error     { return nil }
 func (deaf) Continue(string) error { return nil }
+func (deaf) Again() bool           { return true }
 
 // ask calls an op and gives the answer and the refusal's code.
 func (s *sandbox) ask(token, input string) (*heard, string) {

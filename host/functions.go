@@ -186,8 +186,9 @@ func (c *call) sleep(d time.Duration) int32 {
 	case <-t.C:
 		return 0
 	case <-c.ctx.Done():
-		return c.failed(c.over())
+	case <-c.life:
 	}
+	return c.failed(c.over())
 }
 
 // logLine writes one line of the operator's log. What is too much is dropped.

@@ -33,12 +33,13 @@ import (
 type reach struct {
 	server     *httptest.Server
 	record     registry.Record
-	ended      chan struct{}
+	life       context.Context
+	end        context.CancelCauseFunc
 	credential string
 }
 
 func (b *reach) Record() registry.Record { return b.record }
-func (b *reach) Done() <-chan struct{}   { return b.ended }
+func (b *reach) Life() context.Context   { return b.life }
 
 func (b *reach) Scope(ns string) ([]string, error) {
 	if ns == "" && len(b.record.Namespaces) > 0 {
@@ -71,6 +72,8 @@ func (b *reach) Do(ctx context.Context, q *registry.Request) (*http.Response, er
 	if len(q.Query) > 0 {
 		u += "?" + q.Query.Encode()
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(b.life, cancel)
 	r, err := http.NewRequestWithContext(ctx, q.Method, u, bytes.NewReader(q.Body))
 	if err != nil {
 		return nil, err
@@ -135,6 +138,7 @@ type answered struct {
 func (a *answered) Item(b []byte) error       { a.items = append(a.items, string(b)); return nil }
 func (a *answered) Rest(b []byte) error       { a.rest = string(b); return nil }
 func (a *answered) Continue(tok string) error { a.next = tok; return nil }
+func (a *answered) Again() bool               { *a = answered{}; return true }
 
 // guest drives the host functions as a module would.
 type guest struct {
@@ -200,10 +204,12 @@ func (w world) guest(t testing.TB) *guest {
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
+	b := &reach{server: s, record: registry.Record{Name: w.cluster, Org: w.org, Namespaces: w.namespaces}, credential: w.credential}
+	b.life, b.end = context.WithCancelCause(context.Background())
 	a := &answered{}
 	c := &call{
 		op:       &Op{Op: &w.op},
-		bound:    &reach{server: s, record: registry.Record{Name: w.cluster, Org: w.org, Namespaces: w.namespaces}, ended: make(chan struct{}), credential: w.credential},
+		bound:    b,
 		registry: w.registry,
 		kinds: []Kind{
 			{"App", "hanzo.ai", "v1", "apps"},

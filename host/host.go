@@ -114,6 +114,8 @@ type Call struct {
 
 	Answer Answer
 	Stats  Stats // filled in by Host.Call, whatever comes of it
+
+	lost time.Duration // in a run that a rotation of the credential cut off
 }
 
 // Answer takes what a guest emits. Bytes are valid only during the call. An
@@ -122,6 +124,10 @@ type Answer interface {
 	Item(obj []byte) error       // one element of the op's Items list, a JSON object
 	Rest(obj []byte) error       // the Out's other fields, a JSON object
 	Continue(token string) error // the token of the next page
+
+	// Again forgets what was given, for the op to run once more. It is false, and
+	// does nothing, where some of it has left already.
+	Again() bool
 }
 
 // Stats is what one call cost: for the audit line and the metrics.

@@ -171,7 +171,7 @@ func TestCursorOfARealSeal(t *testing.T) {
 	if n, code := resume(rotated); n != 0 || code != "bad_continue" {
 		t.Errorf("after a rotation: %d items, %q", n, code)
 	}
-	if _, _, code := through(t, ctx, reg, b).do("list", listApps); code != "deregistered" {
+	if _, _, code := through(t, ctx, reg, b).do("list", listApps); code != "rotated" {
 		t.Errorf("on the credential that was rotated away: %q", code)
 	}
 }

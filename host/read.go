@@ -31,6 +31,9 @@ func (r *reply) Read(b []byte) (int, error) {
 		if over := ending(r.ctx); over != nil {
 			return n, over
 		}
+		if over := r.c.ended(); over != nil {
+			return n, over
+		}
 	}
 	return n, err
 }
@@ -44,17 +47,28 @@ func (r *reply) close() {
 // success is the refusal that the cluster meant. It is safe for concurrent use.
 func (c *call) send(ctx context.Context, verb, resource string, q *registry.Request) (*reply, *registry.Refusal) {
 	resp, err := c.bound.Do(ctx, q)
-	if err != nil {
+	bad := refusal(err)
+	if q.Method != http.MethodGet && resource != reviews && (bad == nil || !bad.Unsent) {
+		c.wrote.Store(true)
+	}
+	if bad != nil {
 		c.record(HostCall{Verb: verb, Resource: resource})
 		if r := ending(ctx); r != nil {
 			return nil, r
 		}
-		return nil, refusal(err)
+		if r := c.ended(); r != nil {
+			return nil, r
+		}
+		return nil, bad
 	}
 	r := &reply{Response: resp, c: c, ctx: ctx, noted: HostCall{Verb: verb, Resource: resource, Status: resp.StatusCode}}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer r.close()
-		return nil, verdict(resp, c.bound.Redact)
+		bad := verdict(resp, c.bound.Redact)
+		if r := c.ended(); r != nil { // which may be all there is to it
+			return nil, r
+		}
+		return nil, bad
 	}
 	return r, nil
 }

@@ -293,7 +293,7 @@ func TestDeadlineAndDeregistration(t *testing.T) {
 		t.Errorf("code %q", code)
 	}
 	g = world{serve: hang}.guest(t)
-	time.AfterFunc(50*time.Millisecond, func() { close(g.c.bound.(*reach).ended) })
+	time.AfterFunc(50*time.Millisecond, func() { g.c.bound.(*reach).end(registry.Deregistered("prod")) })
 	if _, _, code := g.do("list", listPods); code != "deregistered" {
 		t.Errorf("code %q", code)
 	}

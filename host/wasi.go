@@ -271,8 +271,9 @@ func wasiPoll(r *run, mem api.Memory, a []uint64) uint32 {
 			select {
 			case <-t.C:
 			case <-r.Done():
-				t.Stop()
+			case <-r.life():
 			}
+			t.Stop()
 			r.meter.leave()
 		}
 		event(clock, wasiOK)

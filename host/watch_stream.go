@@ -61,7 +61,7 @@ func (c *call) watch(in *watchRequest) (stream, *registry.Refusal) {
 		c: c, t: t, scope: scope,
 		versions: make([]string, len(scope)), frames: make(chan frame), barren: make([]atomic.Bool, len(scope)),
 	}
-	window := time.Duration(max(1, in.WaitSeconds)) * time.Second
+	window := max(0, time.Duration(max(1, in.WaitSeconds))*time.Second-c.in.lost)
 	if until, ok := c.ctx.Deadline(); ok {
 		window = max(0, min(window, time.Until(until)-windowSpare))
 	}
@@ -184,6 +184,9 @@ func (w *watching) next() ([]byte, bool, *registry.Refusal) {
 		case <-w.ctx.Done():
 			t.Stop()
 			return nil, false, ending(w.ctx)
+		case <-w.c.life:
+			t.Stop()
+			return nil, false, w.c.ended()
 		}
 	}
 	w.cancel()

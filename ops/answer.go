@@ -101,6 +101,14 @@ func (a *jsonAnswer) Continue(token string) error {
 	return nil
 }
 
+func (a *jsonAnswer) Again() bool {
+	if a.streamed {
+		return false
+	}
+	*a.buf, a.items, a.rest, a.fields, a.token = (*a.buf)[:0], 0, false, nil, ""
+	return true
+}
+
 func (a *jsonAnswer) complete() error {
 	if err := a.out.complete(a.rest); err != nil {
 		return err

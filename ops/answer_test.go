@@ -160,6 +160,50 @@ func TestAnswerIsTheSameOnBothTransports(t *testing.T) {
 	}
 }
 
+// TestAnswerGivenAgain: of what an op gave before it was run again nothing is left,
+// on either transport, and what has left is not taken back.
+func TestAnswerGivenAgain(t *testing.T) {
+	once := emitAll(`{"version":"7"}`, gadgetItems...)
+	f := &fake{ops: []*manifest.Op{gadgets}, answer: once}
+	e := newEdge(t, f)
+	ways := map[string]func() *httptest.ResponseRecorder{
+		"REST":   func() *httptest.ResponseRecorder { return e.do(t, "GET", "/v1/k8s/gadgets?cluster=prod", "") },
+		"socket": func() *httptest.ResponseRecorder { return ask(t, e, "k8s_gadgets_list", &plane.ClusterIn{Cluster: "prod"}) },
+	}
+	for name, way := range ways {
+		f.answer = once
+		want := way()
+		f.answer = func(ctx context.Context, call *host.Call) error {
+			if err := emitAll(`{"version":"6"}`, `{"name":"before"}`, `{"name":"too"}`)(ctx, call); err != nil {
+				return err
+			}
+			if err := call.Answer.Continue("before"); err != nil {
+				return err
+			}
+			if !call.Answer.Again() {
+				t.Errorf("%s: an answer that is held back cannot be given again", name)
+			}
+			return once(ctx, call)
+		}
+		if got := way(); got.Code != want.Code || got.Body.String() != want.Body.String() {
+			t.Errorf("%s: got %d %q, want %d %q", name, got.Code, got.Body, want.Code, want.Body)
+		}
+	}
+	f.answer = func(ctx context.Context, call *host.Call) error {
+		item := `{"name":"` + strings.Repeat("x", held) + `"}`
+		if err := emitAll("", item)(ctx, call); err != nil {
+			return err
+		}
+		if call.Answer.Again() {
+			t.Error("what has left is taken back")
+		}
+		return nil
+	}
+	if got := ways["REST"](); !strings.HasSuffix(got.Body.String(), `"}]}`) {
+		t.Errorf("%d bytes without an end", got.Body.Len())
+	}
+}
+
 func TestEmptyAnswers(t *testing.T) {
 	required := *gadgets
 	required.Out = append([]manifest.Field{}, gadgets.Out...)

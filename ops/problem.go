@@ -55,6 +55,7 @@ var Codes = []Code{
 	{"tls_invalid", 502, "The cluster's certificate is not valid"},
 	{"unauthorized", 502, "The cluster refused the credential"},
 	{"cluster_unreachable", 502, "The cluster does not answer"},
+	{"rotated", 503, "The cluster's credential was replaced meanwhile"},
 	{"throttled", 503, "The cluster asks for patience"},
 	{"breaker_open", 503, "The cluster failed often and is left alone for a while"},
 	{"overloaded", 503, "The service is busy"},

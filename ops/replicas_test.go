@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/hanzoai/k8s/guests"
 	"github.com/hanzoai/k8s/host"
 	"github.com/hanzoai/k8s/ops"
@@ -34,14 +36,21 @@ const (
 var compiled = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "ops-compiled-") })
 
 // replica is the whole service once more, over a store that others may share.
-// Its log is at debug.
 func replica(t *testing.T, store registry.Store) *stack {
+	t.Helper()
+	s := alone(t, store)
+	s.world = theStack(t).world
+	return s
+}
+
+// alone is the whole service without the test world. Its log is at debug.
+func alone(t *testing.T, store registry.Store) *stack {
 	t.Helper()
 	cache, err := compiled()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stack{world: theStack(t).world, audit: &lines{}, log: &lines{}}
+	s := &stack{audit: &lines{}, log: &lines{}}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	metrics := ops.NewMetrics()
 	clusters, err := registry.New(registry.Config{
@@ -127,7 +136,7 @@ func (s *stack) background(org, method, target string, body any) <-chan ended {
 	return end
 }
 
-// expectEnd waits for a call to end because its registration did.
+// expectEnd waits for a call to end because its registration did, for good.
 func expectEnd(t *testing.T, what string, call <-chan ended, since time.Time) {
 	t.Helper()
 	select {
@@ -165,10 +174,19 @@ func TestReplicas(t *testing.T) {
 	lab := misbehave.New()
 	t.Cleanup(lab.Close)
 	var mu sync.Mutex
-	latest := map[string]time.Time{} // by Authorization
+	latest, watches := map[string]time.Time{}, map[string]int{} // by Authorization
 	lab.On("", func(w http.ResponseWriter, r *http.Request) {
+		credential := r.Header.Get("Authorization")
 		mu.Lock()
-		latest[r.Header.Get("Authorization")] = time.Now()
+		latest[credential] = time.Now()
+		if r.URL.Query().Has("watch") {
+			watches[credential]++
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				watches[credential]--
+			}()
+		}
 		mu.Unlock()
 		misbehave.WatchOpen()(w, r)
 	})
@@ -199,8 +217,17 @@ func TestReplicas(t *testing.T) {
 
 	one.enrol(t, org, "lab", lab.Kubeconfig("SENTINEL-second"))
 	rotated := time.Now()
-	expectEnd(t, "a watch on the old credential", watch, rotated)
 	time.Sleep(inForce + slack)
+	select {
+	case end := <-watch:
+		t.Errorf("a watch ended with the credential it began on: %s", end)
+	default:
+	}
+	mu.Lock()
+	if diff := cmp.Diff(map[string]int{"Bearer SENTINEL-first": 0, "Bearer SENTINEL-second": 1}, watches); diff != "" {
+		t.Errorf("watches by credential (-want +got)\n%s", diff)
+	}
+	mu.Unlock()
 	if last := used("SENTINEL-first"); last.Sub(rotated) > inForce+slack {
 		t.Errorf("the old credential was used %s after its rotation", last.Sub(rotated))
 	}
@@ -208,8 +235,6 @@ func TestReplicas(t *testing.T) {
 		t.Error("the new credential is not used")
 	}
 
-	watch = two.background(org, http.MethodGet, labWatch+two.watchVersion(t, org), nil)
-	time.Sleep(200 * time.Millisecond)
 	one.dismiss(t, org, "lab")
 	gone := time.Now()
 	expectEnd(t, "a watch on a cluster that is no more", watch, gone)

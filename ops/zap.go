@@ -342,6 +342,12 @@ func (a *zapAnswer) Continue(token string) error {
 	return nil
 }
 
+func (a *zapAnswer) Again() bool {
+	a.enc.out.Reset(a.layout)
+	a.listed, a.rest, a.fields, a.token = false, false, nil, ""
+	return true
+}
+
 func (a *zapAnswer) complete() error {
 	if err := a.out.complete(a.rest); err != nil || a.out.void {
 		return err

@@ -239,7 +239,7 @@ func TestDeregisterCannotReachAcrossOrgs(t *testing.T) {
 		t.Errorf("zoo deregisters acme's prod: %t, %v", removed, err)
 	}
 	select {
-	case <-b.Done():
+	case <-b.Life().Done():
 		t.Error("acme's reach has ended")
 	default:
 	}

@@ -72,20 +72,27 @@ func (b *Bound) WholeCluster() error {
 // answer and not an error. A GET that the cluster answers with 429 or 503 and a
 // Retry-After that ctx has time for is tried again, three times in all.
 //
-// Its refusals are deregistered, kms_unavailable, breaker_open, address_refused,
-// connect_timeout, cluster_unreachable, tls_invalid, redirected, bad_upstream,
-// deadline and canceled; those of reading the body are deregistered, truncated,
-// too_large, deadline and canceled. The caller closes the body.
+// Its refusals are those Life ends with, kms_unavailable, breaker_open,
+// address_refused, connect_timeout, cluster_unreachable, tls_invalid, redirected,
+// bad_upstream, deadline and canceled; those of reading the body are those Life
+// ends with, truncated, too_large, deadline and canceled. The caller closes the
+// body.
 func (b *Bound) Do(ctx context.Context, req *Request) (*http.Response, error) {
+	return b.entry.client.do(ctx, req, b.once)
+}
+
+func (b *Bound) once(ctx context.Context, req *Request) (*http.Response, error) {
 	if err := b.registry.verify(ctx, b.entry); err != nil {
-		return nil, err
+		refusal := *failure(ctx, err)
+		refusal.Unsent = true
+		return nil, &refusal
 	}
 	start := time.Now()
 	probe, err := b.entry.breaker.enter(start)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := b.entry.client.do(ctx, req)
+	resp, err := b.entry.client.once(ctx, req)
 	now := time.Now()
 	b.entry.breaker.leave(now, probe, err)
 	status := 0
@@ -151,7 +158,9 @@ func (b *Bound) aead(purpose string) cipher.AEAD {
 	return aead
 }
 
-// Done is closed when the registration has ended or its credential has been
-// rotated away, within a second of that happening on any replica: what runs on
-// the Bound must stop.
-func (b *Bound) Done() <-chan struct{} { return b.entry.client.life.Done() }
+// Life ends when the registration has, or its credential has been rotated away,
+// within a second of that happening on any replica: what runs on the Bound must
+// stop. Its cause is deregistered; rotated, after which the cluster can be reached
+// anew; kms_unavailable, where the KMS has not said for a while whether the
+// registration is in force; or overloaded, when the service stops.
+func (b *Bound) Life() context.Context { return b.entry.client.life }

@@ -216,10 +216,10 @@ func (c *client) close(reason error) {
 	c.long.CloseIdleConnections()
 }
 
-// do sends one request, and a read again where the cluster asks for that.
-func (c *client) do(ctx context.Context, req *Request) (*http.Response, error) {
+// do has once send a request, and a read again where the cluster asks for that.
+func (c *client) do(ctx context.Context, req *Request, once func(context.Context, *Request) (*http.Response, error)) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
-		resp, err := c.once(ctx, req)
+		resp, err := once(ctx, req)
 		if err != nil || attempt == attempts || req.Method != http.MethodGet {
 			return resp, err
 		}
@@ -228,7 +228,10 @@ func (c *client) do(ctx context.Context, req *Request) (*http.Response, error) {
 			return resp, nil
 		}
 		_ = resp.Body.Close()
-		if err := sleep(ctx, wait); err != nil {
+		tied, untie := c.tie(ctx)
+		err = sleep(tied, wait)
+		untie()
+		if err != nil {
 			return nil, c.failure(ctx, err)
 		}
 	}
@@ -248,12 +251,7 @@ func (c *client) once(ctx context.Context, req *Request) (*http.Response, error)
 	if !plainPath(req.Path) {
 		return nil, Refuse(http.StatusBadRequest, "bad_input", "the request's path is not plain")
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	untie := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
-	release := func() {
-		untie()
-		cancel(nil)
-	}
+	ctx, release := c.tie(ctx)
 	out, err := http.NewRequestWithContext(ctx, req.Method, c.base+req.Path, nil)
 	if err != nil {
 		release()
@@ -300,6 +298,16 @@ func (c *client) once(ctx context.Context, req *Request) (*http.Response, error)
 		return nil, refusal
 	}
 	return resp, nil
+}
+
+// tie is ctx, ending with the client's life too.
+func (c *client) tie(ctx context.Context) (tied context.Context, untie func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // plainPath says that a path has no empty and no dot segment, however escaped.

@@ -48,7 +48,7 @@ func newTestClient(t *testing.T, kubeconfig []byte, policy Policy) *client {
 }
 
 func version(ctx context.Context, c *client) error {
-	resp, err := c.do(ctx, &Request{Method: http.MethodGet, Path: "/version"})
+	resp, err := c.do(ctx, &Request{Method: http.MethodGet, Path: "/version"}, c.once)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func count(quantity string) int {
 
 // list reads one page of a list of the given kind.
 func (c *client) list(ctx context.Context, path string, query url.Values, kind string, out any) error {
-	resp, err := c.do(ctx, &Request{Method: http.MethodGet, Path: path, Query: query})
+	resp, err := c.do(ctx, &Request{Method: http.MethodGet, Path: path, Query: query}, c.once)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -27,6 +28,7 @@ func (k key) String() string { return k.org.name + "/" + k.name }
 type entry struct {
 	key
 	record       Record
+	registration string
 	credentialID string
 	secret       []byte // what Seal's keys are derived from
 	client       *client
@@ -151,12 +153,12 @@ func (r *Registry) attempt(ctx context.Context, at key, reading *reading) (*entr
 	rec, version, err := r.read(ctx, at.org, at.name)
 	switch {
 	case isCorrupt(err):
-		r.drop(at, start)
+		r.drop(at, start, corrupt())
 		return nil, err
 	case err != nil:
 		return nil, err
 	case rec == nil || rec.Removal != "":
-		r.drop(at, start)
+		r.drop(at, start, Deregistered(at.name))
 		return nil, NotFound(at.name)
 	}
 	if e := r.cached(at); e != nil && e.credentialID == rec.CredentialID {
@@ -170,11 +172,17 @@ func (r *Registry) attempt(ctx context.Context, at key, reading *reading) (*entr
 	if kubeconfig == nil {
 		// Rotated away between the two reads, or destroyed by somebody else.
 		_, now, err := r.read(ctx, at.org, at.name)
+		if err != nil {
+			return nil, err
+		}
+		if now == version {
+			r.drop(at, start, Deregistered(at.name))
+			return nil, NotFound(at.name)
+		}
 		r.mu.Lock()
-		reading.overtaken = reading.overtaken || err == nil && now != version
+		reading.overtaken = true
 		r.mu.Unlock()
-		r.drop(at, start)
-		return nil, NotFound(at.name)
+		return nil, Rotated(at.name)
 	}
 	e, err := r.newEntry(at, rec, kubeconfig)
 	if err != nil {
@@ -199,7 +207,7 @@ func (r *Registry) newEntry(at key, rec *stored, kubeconfig []byte) (*entry, err
 	if err != nil {
 		return nil, corrupt()
 	}
-	e := &entry{key: at, record: rec.Record, credentialID: rec.CredentialID, secret: append(kubeconfig, rec.CredentialID...), client: c}
+	e := &entry{key: at, record: rec.Record, registration: rec.Registration, credentialID: rec.CredentialID, secret: append(kubeconfig, rec.CredentialID...), client: c}
 	e.record.Default = false
 	e.breaker.changed = func(state string) { r.observer.Breaker(at.org.name, at.name, state) }
 	e.used.Store(time.Now().UnixNano())
@@ -219,7 +227,7 @@ func (r *Registry) install(e *entry, reading *reading) *entry {
 	}
 	if old != nil && (old.credentialID == e.credentialID || old.checked.Load() > e.checked.Load()) {
 		r.mu.Unlock()
-		e.client.close(Deregistered(e.name))
+		e.client.close(errUnused)
 		return old
 	}
 	r.entries[e.key] = e
@@ -227,12 +235,24 @@ func (r *Registry) install(e *entry, reading *reading) *entry {
 	r.watches.Go(func() { r.watch(e) })
 	r.mu.Unlock()
 	if old != nil {
-		old.client.close(Deregistered(e.name))
+		old.client.close(old.succeededBy(e.registration))
 	}
 	if evicted != nil {
-		evicted.client.close(Deregistered(evicted.name))
+		evicted.client.close(errUnused)
 	}
 	return e
+}
+
+// errUnused ends a client that no call is using.
+var errUnused = errors.New("registry: the client is not in use")
+
+// succeededBy is why what runs on e ends when registration is in force: that is
+// another where the cluster was deregistered and registered anew.
+func (e *entry) succeededBy(registration string) *Refusal {
+	if registration != e.registration {
+		return Deregistered(e.name)
+	}
+	return Rotated(e.name)
 }
 
 // leastUsed takes the entry out that nobody has reached for longest, where
@@ -253,8 +273,9 @@ func (r *Registry) leastUsed() *entry {
 	return oldest
 }
 
-// drop ends what runs on a cluster that was not registered at the time asOf.
-func (r *Registry) drop(at key, asOf time.Time) {
+// drop ends, with reason, what runs on a cluster that was not registered at the
+// time asOf.
+func (r *Registry) drop(at key, asOf time.Time, reason *Refusal) {
 	r.mu.Lock()
 	e := r.entries[at]
 	if e == nil || e.checked.Load() > asOf.UnixNano() {
@@ -263,19 +284,19 @@ func (r *Registry) drop(at key, asOf time.Time) {
 	}
 	delete(r.entries, at)
 	r.mu.Unlock()
-	e.client.close(Deregistered(at.name))
+	e.client.close(reason)
 }
 
-// changed is for a change this process has made, after which the credential
-// inForce is, "" being none: what runs on another ends, a reading that began
-// before is made again, and nobody who comes after is given its answer.
-func (r *Registry) changed(at key, inForce string) {
+// changed is for a change this process has made, after which rec is in force:
+// what runs on another credential ends, a reading that began before is made
+// again, and nobody who comes after is given its answer.
+func (r *Registry) changed(at key, rec *stored) {
 	r.mu.Lock()
 	for reading := range r.readings {
 		reading.overtaken = reading.overtaken || reading.of == at
 	}
 	e := r.entries[at]
-	if e != nil && e.credentialID == inForce {
+	if e != nil && e.credentialID == rec.CredentialID {
 		e = nil
 	}
 	if e != nil {
@@ -283,8 +304,12 @@ func (r *Registry) changed(at key, inForce string) {
 	}
 	r.mu.Unlock()
 	r.loads.Forget(at.String())
-	if e != nil {
+	switch {
+	case e == nil:
+	case rec.Removal != "":
 		e.client.close(Deregistered(at.name))
+	default:
+		e.client.close(e.succeededBy(rec.Registration))
 	}
 }
 
@@ -325,5 +350,5 @@ func (r *Registry) letGo(e *entry) {
 	}
 	delete(r.entries, e.key)
 	r.mu.Unlock()
-	e.client.close(Deregistered(e.name))
+	e.client.close(errUnused)
 }

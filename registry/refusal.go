@@ -17,6 +17,7 @@ type Refusal struct {
 	Reason     string         // the cluster's own Status.reason, where it gave a verdict
 	Details    map[string]any // further members of the problem document: "causes", "remaining", ...
 	RetryAfter time.Duration  // when to try again; 0 is not said
+	Unsent     bool           // the cluster was not asked: what was to be done is not
 }
 
 // Error is the code and the message.
@@ -49,10 +50,16 @@ func BadInput(field, format string, args ...any) *Refusal {
 	return Refuse(http.StatusBadRequest, "bad_input", "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// Deregistered is the answer for what ran on a cluster, or on a credential,
-// that has been taken away meanwhile.
+// Deregistered is the answer for what ran on a cluster that has been taken away
+// meanwhile.
 func Deregistered(cluster string) *Refusal {
 	return Refuse(http.StatusNotFound, "deregistered", "the registration of cluster %q this call began with has ended", cluster)
+}
+
+// Rotated is the answer for what ran on a credential that has been replaced
+// meanwhile. Asked again, it runs on the new one.
+func Rotated(cluster string) *Refusal {
+	return Refuse(http.StatusServiceUnavailable, "rotated", "the registration of cluster %q was renewed while this call ran", cluster).After(time.Second)
 }
 
 func noTenant(format string, args ...any) *Refusal {

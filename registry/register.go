@@ -141,7 +141,7 @@ func (r *Registry) commit(ctx context.Context, org Org, rec *stored, kubeconfig 
 		}
 		return Record{}, conflict(rec.Name)
 	}
-	r.changed(key{org, rec.Name}, rec.CredentialID)
+	r.changed(key{org, rec.Name}, rec)
 	at := pointer{rec.Name, rec.Registration}
 	if isDefault {
 		err = r.writeDefault(ctx, org, at)
@@ -190,7 +190,7 @@ func (r *Registry) Deregister(ctx context.Context, name string) (removed bool, e
 	if rec == nil && version == 0 {
 		newest, _, err := r.store.Versions(ctx, org, credentialRef(org, name))
 		if err != nil || newest == 0 {
-			r.drop(key{org, name}, start)
+			r.drop(key{org, name}, start, Deregistered(name))
 			return false, r.kms(err)
 		}
 	}
@@ -210,7 +210,7 @@ func (r *Registry) remove(ctx context.Context, org Org, rec *stored, version int
 	if err := r.write(ctx, org, end, version); err != nil {
 		return err
 	}
-	r.changed(key{org, rec.Name}, "")
+	r.changed(key{org, rec.Name}, end)
 	if err := r.store.Destroy(ctx, org, credentialRef(org, rec.Name)); err != nil {
 		return r.kms(err)
 	}

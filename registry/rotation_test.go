@@ -45,25 +45,28 @@ func watchForever(t *testing.T, b *Bound) <-chan error {
 }
 
 // wantEnd waits until what runs on b has ended, and checks how and how soon.
-func wantEnd(t *testing.T, b *Bound, stream <-chan error, since time.Time) {
+func wantEnd(t *testing.T, b *Bound, stream <-chan error, since time.Time, code string) {
 	t.Helper()
 	timeout := time.After(5 * time.Second)
 	select {
-	case <-b.Done():
+	case <-b.Life().Done():
 	case <-timeout:
 		t.Fatal("the bound has no end")
 	}
 	select {
 	case err := <-stream:
-		wantRefusal(t, err, "deregistered")
+		wantRefusal(t, err, code)
 	case <-timeout:
 		t.Fatal("the stream has no end")
 	}
+	wantRefusal(t, context.Cause(b.Life()), code)
 	if took := time.Since(since); took > within {
 		t.Errorf("it took %s", took)
 	}
 	_, err := get(t.Context(), b, "/version")
-	wantRefusal(t, err, "deregistered")
+	if refusal := wantRefusal(t, err, code); !refusal.Unsent || code == "rotated" && (refusal.Status != http.StatusServiceUnavailable || refusal.RetryAfter <= 0) {
+		t.Errorf("%+v", refusal)
+	}
 }
 
 // authorizations is which tokens the server has been sent since the n-th request.
@@ -119,11 +122,11 @@ func TestRotationOnAnotherReplica(t *testing.T) {
 				t.Errorf("the old credential was used %s after it was rotated away", last.Sub(rotated))
 			}
 			select {
-			case <-b.Done():
+			case <-b.Life().Done():
 			default:
 				t.Error("the bound made before has no end")
 			}
-			wantEnd(t, b, stream, time.Now())
+			wantEnd(t, b, stream, time.Now(), "rotated")
 			before := len(server.Requests())
 			after := reach(t, two, org, "prod")
 			if _, err := get(t.Context(), after, "/version"); err != nil {
@@ -163,14 +166,77 @@ func TestDeregistrationOnAnotherReplica(t *testing.T) {
 			done := time.Now()
 			_, err := one.Reach(as(t, org), "prod")
 			wantRefusal(t, err, "cluster_not_found")
-			wantEnd(t, here, streamHere, done)
-			wantEnd(t, there, streamThere, done)
+			wantEnd(t, here, streamHere, done, "deregistered")
+			wantEnd(t, there, streamThere, done, "deregistered")
 			_, err = two.Reach(as(t, org), "prod")
 			wantRefusal(t, err, "cluster_not_found")
 			before := len(server.Requests())
 			time.Sleep(50 * time.Millisecond)
 			if n := len(server.Requests()) - before; n > 0 {
 				t.Errorf("%d requests came after the end", n)
+			}
+		})
+	}
+}
+
+// TestRegisteredAnew: where a name has been deregistered and registered again, on
+// either replica, what ran on the first registration does not pass for a rotation.
+func TestRegisteredAnew(t *testing.T) {
+	server := misbehave.New()
+	t.Cleanup(server.Close)
+	server.On("/api/v1/pods", misbehave.WatchOpen())
+	one := newRegistry(t, NewMemory())
+	two := newRegistry(t, one.store)
+	register := func() {
+		t.Helper()
+		if _, err := one.Register(as(t, "acme"), Registration{Name: "prod", Kubeconfig: server.Kubeconfig(sentinel)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register()
+	here, there := reach(t, one, "acme", "prod"), reach(t, two, "acme", "prod")
+	streamHere, streamThere := watchForever(t, here), watchForever(t, there)
+	if removed, err := one.Deregister(as(t, "acme"), "prod"); err != nil || !removed {
+		t.Fatal(removed, err)
+	}
+	register()
+	done := time.Now()
+	wantEnd(t, here, streamHere, done, "deregistered")
+	wantEnd(t, there, streamThere, done, "deregistered")
+}
+
+// TestRetryAfterARotation: a read that waits because a cluster asked it to does
+// not come back with a credential that was rotated away meanwhile.
+func TestRetryAfterARotation(t *testing.T) {
+	server := misbehave.New()
+	t.Cleanup(server.Close)
+	server.On("/version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	one := newRegistry(t, NewMemory())
+	two := newRegistry(t, one.store)
+	if _, err := one.Register(as(t, "acme"), Registration{Name: "prod", Kubeconfig: server.Kubeconfig(sentinel + "-old")}); err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]*Registry{"here": one, "on another replica": two} {
+		t.Run(name, func(t *testing.T) {
+			b := reach(t, r, "acme", "prod")
+			ended := make(chan error, 1)
+			go func() {
+				_, err := get(t.Context(), b, "/version")
+				ended <- err
+			}()
+			for len(server.Requests()) == 0 || server.Requests()[len(server.Requests())-1].Path != "/version" {
+				time.Sleep(time.Millisecond)
+			}
+			if _, err := one.Register(as(t, "acme"), Registration{Name: "prod", Kubeconfig: server.Kubeconfig(sentinel + "-new")}); err != nil {
+				t.Fatal(err)
+			}
+			rotated := time.Now()
+			wantRefusal(t, <-ended, "rotated")
+			if took := time.Since(rotated); took > within {
+				t.Errorf("it took %s", took)
 			}
 		})
 	}

@@ -136,5 +136,5 @@ func (d *drainage) look() error {
 
 // over says whether a failure is the end of the call rather than of a request.
 func over(f *sdk.Failure) bool {
-	return f.Code == "deadline" || f.Code == "deregistered" || f.Code == "canceled"
+	return f.Code == "deadline" || f.Code == "deregistered" || f.Code == "rotated" || f.Code == "canceled"
 }

@@ -114,6 +114,7 @@ type kept struct{ rest []byte }
 func (k *kept) Item([]byte) error     { return errors.New("no list was asked for") }
 func (k *kept) Rest(obj []byte) error { k.rest = bytes.Clone(obj); return nil }
 func (k *kept) Continue(string) error { return errors.New("no list was asked for") }
+func (k *kept) Again() bool           { return false }
 
 func (s *single) sandboxed() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)

@@ -119,14 +119,14 @@ func (c call) whole(t *tenant, got reply) error {
 }
 
 // excused are the refusals that load and faults explain, whatever the cluster.
-var excused = []string{"rate_limited", "overloaded", "kms_unavailable", "deadline", "deregistered"}
+var excused = []string{"rate_limited", "overloaded", "kms_unavailable", "deadline", "rotated"}
 
 // never are those that nothing explains.
-var never = []string{"internal", "guest_fault", "fuel_exhausted", "no_tenant", "route_not_found", "method_not_allowed", "bad_input", "kms_corrupt", "cluster_not_found", "outside_bound", "bad_continue"}
+var never = []string{"internal", "deregistered", "guest_fault", "fuel_exhausted", "no_tenant", "route_not_found", "method_not_allowed", "bad_input", "kms_corrupt", "cluster_not_found", "outside_bound", "bad_continue"}
 
 // right says what is wrong with a reply.
 func (c call) right(t *tenant, got reply) error {
-	if slices.Contains([]string{"rate_limited", "overloaded", "breaker_open", "kms_unavailable"}, got.code) && got.header.Get("Retry-After") == "" {
+	if slices.Contains([]string{"rate_limited", "overloaded", "breaker_open", "kms_unavailable", "rotated"}, got.code) && got.header.Get("Retry-After") == "" {
 		return fmt.Errorf("%d %s without Retry-After", got.status, got.code)
 	}
 	switch {

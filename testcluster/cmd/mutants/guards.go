@@ -191,6 +191,30 @@ var guards = []guard{
 		pkg:  "./registry", tests: []string{"TestRotationOnAnotherReplica"},
 	},
 	{
+		name: "a name registered anew, which is no rotation", file: "registry/reach.go",
+		find: `if registration != e.registration {`,
+		put:  `if registration == "" {`,
+		pkg:  "./registry", tests: []string{"TestRegisteredAnew"},
+	},
+	{
+		name: "the end of a read that waits to be made again", file: "registry/client.go",
+		find: `tied, untie := c.tie(ctx)`,
+		put:  `tied, untie := ctx, func() {}`,
+		pkg:  "./registry", tests: []string{"TestRetryAfterARotation"},
+	},
+	{
+		name: "a write is not made twice", file: "host/invoke.go",
+		find: `if r != nil && r.Code == "rotated" && harmless && in.Answer.Again() {`,
+		put:  `if r != nil && r.Code == "rotated" && (harmless || true) && in.Answer.Again() {`,
+		pkg:  "./ops", tests: []string{"TestRotationDuringACall"},
+	},
+	{
+		name: "what has left of an answer is not given again", file: "ops/answer.go",
+		find: "if a.streamed {\n\t\treturn false\n\t}\n\t*a.buf, a.items",
+		put:  "*a.buf, a.items",
+		pkg:  "./ops", tests: []string{"TestAnswerGivenAgain", "TestRotationUnderAStreamedAnswer"},
+	},
+	{
 		name: "no plugin in a kubeconfig", file: "registry/document.go",
 		find: `"exec": refused(plugin), "auth-provider": refused(plugin),`,
 		put:  `"exec": ignored, "auth-provider": ignored,`,
