@@ -167,8 +167,10 @@ func TestAnswerGivenAgain(t *testing.T) {
 	f := &fake{ops: []*manifest.Op{gadgets}, answer: once}
 	e := newEdge(t, f)
 	ways := map[string]func() *httptest.ResponseRecorder{
-		"REST":   func() *httptest.ResponseRecorder { return e.do(t, "GET", "/v1/k8s/gadgets?cluster=prod", "") },
-		"socket": func() *httptest.ResponseRecorder { return ask(t, e, "k8s_gadgets_list", &plane.ClusterIn{Cluster: "prod"}) },
+		"REST": func() *httptest.ResponseRecorder { return e.do(t, "GET", "/v1/k8s/gadgets?cluster=prod", "") },
+		"socket": func() *httptest.ResponseRecorder {
+			return ask(t, e, "k8s_gadgets_list", &plane.ClusterIn{Cluster: "prod"})
+		},
 	}
 	for name, way := range ways {
 		f.answer = once

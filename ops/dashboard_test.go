@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -168,13 +169,17 @@ func scraped(t *testing.T, m *Metrics) string {
 	return w.Body.String()
 }
 
-// TestStoreConflictIsNoFailure: a caller that registers a name twice must not be
-// able to raise the alarm about the key store.
+// TestStoreConflictIsNoFailure: a caller that registers a name twice, or leaves,
+// must not be able to raise the alarm about the key store.
 func TestStoreConflictIsNoFailure(t *testing.T) {
 	m := NewMetrics()
 	m.KMS("put", 0, fmt.Errorf("wrapped: %w", registry.ErrVersion))
 	if m.kms.DeleteLabelValues("put", "error") || !m.kms.DeleteLabelValues("put", "conflict") {
 		t.Error("a conflict counts as a failure of the key store")
+	}
+	m.KMS("get", 0, fmt.Errorf("wrapped: %w", context.Canceled))
+	if m.kms.DeleteLabelValues("get", "error") || !m.kms.DeleteLabelValues("get", "canceled") {
+		t.Error("a caller who leaves counts as a failure of the key store")
 	}
 }
 

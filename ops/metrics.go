@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -209,13 +210,15 @@ func (m *Metrics) Refused() { m.refusals.Inc() }
 // Standing is part of host.Observer.
 func (m *Metrics) Standing(refused int) { m.refused.Set(float64(refused)) }
 
-// KMS is part of registry.Observer. A write that another was quicker than is no
-// failure of the store: callers can bring it about.
+// KMS is part of registry.Observer. A write that another was quicker than, or a
+// caller who left, is no failure of the store: callers can bring them about.
 func (m *Metrics) KMS(operation string, took time.Duration, err error) {
 	outcome := "ok"
 	switch {
 	case errors.Is(err, registry.ErrVersion):
 		outcome = "conflict"
+	case errors.Is(err, context.Canceled):
+		outcome = "canceled"
 	case err != nil:
 		outcome = "error"
 	}

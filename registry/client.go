@@ -395,7 +395,7 @@ func failure(ctx context.Context, err error) *Refusal {
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return Refuse(499, "canceled", "the caller went away")
+		return canceled()
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return Refuse(http.StatusGatewayTimeout, "deadline", "the cluster did not answer in time")
 	case errors.As(err, &cut{}):

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,10 +174,23 @@ type watching struct {
 	mu       sync.Mutex
 	breaker  []string
 	upstream []int
-	kms      atomic.Int64
+	kms      []error
 }
 
-func (w *watching) KMS(string, time.Duration, error) { w.kms.Add(1) }
+func (w *watching) KMS(_ string, _ time.Duration, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kms = append(w.kms, err)
+}
+
+// outcomes are those of the calls of the KMS since they were last asked for.
+func (w *watching) outcomes() []error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.kms
+	w.kms = nil
+	return all
+}
 
 func (w *watching) Upstream(_, _, _ string, status int, _ time.Duration) {
 	w.mu.Lock()
@@ -237,7 +249,7 @@ func TestDeadCluster(t *testing.T) {
 	if diff := cmp.Diff(want, observer.breaker); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if observer.kms.Load() == 0 || !slices.Contains(observer.upstream, 200) || !slices.Contains(observer.upstream, 0) {
-		t.Errorf("the observer saw %d calls of the KMS and upstream %v", observer.kms.Load(), observer.upstream)
+	if kms := observer.outcomes(); len(kms) == 0 || !slices.Contains(observer.upstream, 200) || !slices.Contains(observer.upstream, 0) {
+		t.Errorf("the observer saw %d calls of the KMS and upstream %v", len(kms), observer.upstream)
 	}
 }

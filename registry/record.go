@@ -161,6 +161,8 @@ func (r *Registry) kms(err error) error {
 		return err
 	case errors.Is(err, ErrCorrupt):
 		return corrupt()
+	case errors.Is(err, context.Canceled):
+		return canceled()
 	}
 	return kmsUnavailable()
 }

@@ -74,6 +74,8 @@ func kmsUnavailable() *Refusal {
 	return Refuse(http.StatusServiceUnavailable, "kms_unavailable", "the key store does not answer").After(time.Second)
 }
 
+func canceled() *Refusal { return Refuse(499, "canceled", "the caller went away") }
+
 func kubeconfigRefused(path, format string, args ...any) *Refusal {
 	return Refuse(http.StatusBadRequest, "kubeconfig_refused", "%s: %s", path, fmt.Sprintf(format, args...))
 }

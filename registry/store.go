@@ -9,7 +9,8 @@ import (
 // Store is a versioned key-value store of secrets with check-and-set: KV
 // version 2 as Vault and OpenBao have it. The org is whose call it is, and a
 // store may hold the call to that org's refs. Its errors are [ErrVersion],
-// [ErrDenied], [ErrCorrupt] and [ErrUnavailable]; none says anything of the data.
+// [ErrDenied], [ErrCorrupt], [ErrUnavailable] and, where the caller left before
+// there was an answer, [context.Canceled]; none says anything of the data.
 type Store interface {
 	// Get is the data at ref, a JSON object, in the given version, 0 being the
 	// newest, and that version's number. Data that is absent, soft-deleted or

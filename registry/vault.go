@@ -126,6 +126,9 @@ func (v *Vault) once(ctx context.Context, s *session, do func(context.Context, *
 	defer cancel()
 	resp, err := do(ctx, s.client.Logical())
 	if resp == nil {
+		if err := unavailable(ctx); err != ErrUnavailable {
+			return 0, err
+		}
 		v.log.Warn("the KMS does not answer", "error", unquoted(err))
 		return 0, ErrUnavailable
 	}
@@ -134,7 +137,7 @@ func (v *Vault) once(ctx context.Context, s *session, do func(context.Context, *
 	case http.StatusOK, http.StatusNotFound:
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxSecret+1))
 		if err != nil {
-			return 0, ErrUnavailable
+			return 0, unavailable(ctx)
 		}
 		if len(body) > maxSecret || out != nil && json.Unmarshal(body, out) != nil {
 			return resp.StatusCode, ErrCorrupt
@@ -150,6 +153,15 @@ func (v *Vault) once(ctx context.Context, s *session, do func(context.Context, *
 	}
 	v.log.Warn("the KMS refuses", "status", resp.StatusCode)
 	return resp.StatusCode, ErrUnavailable
+}
+
+// unavailable is the error of a call that had no answer. Where its caller has
+// left, that says nothing of the KMS.
+func unavailable(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return context.Canceled
+	}
+	return ErrUnavailable
 }
 
 // unquoted is what an error is about, without the URL or the answer in it.
@@ -185,7 +197,7 @@ func (v *Vault) Get(ctx context.Context, org Org, ref string, version int) ([]by
 		data, found := []byte(answer.Data.Data), answer.Data.Metadata.Version
 		if version == 0 && v.behind(ref, found) {
 			if err := sleep(ctx, wait); err != nil {
-				return nil, 0, ErrUnavailable
+				return nil, 0, unavailable(ctx)
 			}
 			continue
 		}
@@ -217,7 +229,7 @@ func (v *Vault) Versions(ctx context.Context, org Org, ref string) (newest int, 
 		}
 		if v.behind(ref, answer.Data.Current) {
 			if err := sleep(ctx, wait); err != nil {
-				return 0, nil, ErrUnavailable
+				return 0, nil, unavailable(ctx)
 			}
 			continue
 		}

@@ -11,11 +11,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -141,6 +143,49 @@ func TestVaultAnswers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCallerWhoLeavesTheKMS: one who leaves while the KMS is asked is not taken for
+// a KMS that fails, in metrics, log or answer; a KMS that is slow is.
+func TestCallerWhoLeavesTheKMS(t *testing.T) {
+	asked := make(chan struct{}, 16)
+	var lines lockedBuffer
+	config := fakeVault(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v1/sys/internal/ui/mounts/secret" || r.URL.Path == "/v1/auth/token/lookup-self" {
+			return false
+		}
+		asked <- struct{}{}
+		<-r.Context().Done()
+		return true
+	})
+	v := openVault(t, config)
+	v.log = slog.New(slog.NewTextHandler(&lines, nil))
+	observer := &watching{}
+	r := newRegistry(t, v, func(c *Config) { c.Observer = observer })
+	calls := map[string]func(context.Context) error{
+		"get":  func(ctx context.Context) error { _, err := r.Get(ctx, "prod"); return err },
+		"list": func(ctx context.Context) error { _, err := r.List(ctx); return err },
+	}
+	for name, call := range calls {
+		ctx, leave := context.WithCancel(as(t, "acme"))
+		go func() {
+			<-asked
+			leave()
+		}()
+		wantRefusal(t, call(ctx), "canceled")
+		leave()
+		ctx, leave = context.WithTimeout(as(t, "acme"), 50*time.Millisecond)
+		wantRefusal(t, call(ctx), "kms_unavailable")
+		leave()
+		<-asked
+		want := []error{context.Canceled, ErrUnavailable}
+		if got := observer.outcomes(); !slices.EqualFunc(want, got, func(want, got error) bool { return errors.Is(got, want) }) {
+			t.Errorf("%s: the observer was told %v, want %v", name, got, want)
+		}
+	}
+	if n := strings.Count(lines.text(), "the KMS does not answer"); n != len(calls) {
+		t.Errorf("of a KMS that does not answer there are %d lines, want %d", n, len(calls))
 	}
 }
 

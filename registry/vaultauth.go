@@ -157,7 +157,7 @@ func (v *Vault) session(ctx context.Context, org Org, stale *session) (*session,
 		v.mu.Unlock()
 		return s, nil
 	case <-ctx.Done():
-		return nil, ErrUnavailable
+		return nil, unavailable(ctx)
 	}
 }
 
