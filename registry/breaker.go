@@ -43,7 +43,8 @@ func (b *breaker) enter(now time.Time) (probe bool, err error) {
 }
 
 // leave says how a request that was let through ended. One that tells nothing
-// of the cluster, because its caller left, is neither.
+// of the cluster, because its caller left or it shared another's failure to
+// connect, is neither.
 func (b *breaker) leave(now time.Time, probe bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +73,7 @@ func (b *breaker) leave(now time.Time, probe bool, err error) {
 // isSilence says that err is a cluster's that does not answer.
 func isSilence(err error) bool {
 	r := asRefusal(err)
-	if r == nil {
+	if r == nil || r.Unsent {
 		return false
 	}
 	switch r.Code {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
@@ -61,7 +62,7 @@ type client struct {
 
 	// Streams have connections of their own, so that any number of them, on a
 	// server that allows so many a connection, does not keep a short request out.
-	short, long *http.Transport
+	short, long *lane
 	dialer      net.Dialer
 	distance    distance
 	near        time.Duration // see Policy
@@ -70,7 +71,24 @@ type client struct {
 	end  context.CancelCauseFunc
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{} // nil once closed
+	conns map[*tracked]struct{} // nil once closed
+}
+
+// lane is a transport. While it has no connection, of those that ask one makes
+// the first, which over HTTP/2 is enough for them all.
+type lane struct {
+	*http.Transport
+	client *client
+
+	// client.mu guards what follows.
+	open    int      // connections
+	opening *opening // nil where none is being waited for
+}
+
+// opening is a first connection that is being made.
+type opening struct {
+	done chan struct{}
+	err  *Refusal // why there is none; nil also where that was only its maker's to know
 }
 
 // newClient is the only constructor of a Kubernetes client in the module. It
@@ -100,25 +118,26 @@ func newClient(cfg *rest.Config, policy Policy) (*client, error) {
 			},
 		},
 		near:  policy.Near,
-		conns: map[net.Conn]struct{}{},
+		conns: map[*tracked]struct{}{},
 	}
 	if c.near == 0 {
 		c.near = nearby
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
-	c.short, c.long = c.transport(), c.transport()
+	c.short, c.long = c.lane(), c.lane()
 	return c, nil
 }
 
-// transport has no proxy, whatever the environment says, and opens as many
-// connections as its requests need.
-func (c *client) transport() *http.Transport {
+// lane has no proxy, whatever the environment says, and opens as many connections
+// as its requests need.
+func (c *client) lane() *lane {
 	both := new(http.Protocols)
 	both.SetHTTP1(true)
 	both.SetHTTP2(true)
-	return &http.Transport{
+	l := &lane{client: c}
+	l.Transport = &http.Transport{
 		Proxy:                  nil,
-		DialTLSContext:         c.dial,
+		DialTLSContext:         l.dial,
 		DialContext:            func(context.Context, string, string) (net.Conn, error) { return nil, addressRefused() },
 		Protocols:              both,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingAfter},
@@ -127,16 +146,61 @@ func (c *client) transport() *http.Transport {
 		MaxResponseHeaderBytes: maxHeader,
 		ReadBufferSize:         32 << 10,
 	}
+	return l
+}
+
+// enter lets a request go where the lane has a connection, or has it wait for the
+// one that is being made. made is nil for all but the request that is to make it,
+// which calls it with how that ended. The error is why another could make none.
+func (l *lane) enter(ctx context.Context) (made func(*Refusal), err error) {
+	for {
+		l.client.mu.Lock()
+		o := l.opening
+		if o == nil && l.open > 0 {
+			l.client.mu.Unlock()
+			return nil, nil
+		}
+		if o == nil {
+			o = &opening{done: make(chan struct{})}
+			l.opening = o
+			l.client.mu.Unlock()
+			return l.made(o), nil
+		}
+		l.client.mu.Unlock()
+		select {
+		case <-o.done:
+			if o.err != nil {
+				refusal := *o.err
+				refusal.Unsent = true
+				return nil, &refusal
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// made ends an opening; what ends it first counts.
+func (l *lane) made(o *opening) func(*Refusal) {
+	return func(err *Refusal) {
+		l.client.mu.Lock()
+		defer l.client.mu.Unlock()
+		if l.opening == o {
+			l.opening, o.err = nil, err
+			close(o.done)
+		}
+	}
 }
 
 // dial connects to the address and proves that it is the cluster. Its errors
 // are refusals.
-func (c *client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *lane) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c := l.client
 	raw, err := c.dialer.DialContext(c.distance.measure(ctx), network, address)
 	if err != nil {
 		return nil, dialFailure(err)
 	}
-	conn := &tracked{Conn: raw, client: c}
+	conn := &tracked{Conn: raw, lane: l}
 	if !c.track(conn) {
 		_ = raw.Close()
 		return nil, context.Cause(c.life)
@@ -148,6 +212,10 @@ func (c *client) dial(ctx context.Context, network, address string) (net.Conn, e
 		_ = conn.Close()
 		return nil, handshakeFailure(err)
 	}
+	c.mu.Lock()
+	conn.ready = true
+	l.open++
+	c.mu.Unlock()
 	return secure, nil
 }
 
@@ -182,17 +250,23 @@ func handshakeFailure(err error) *Refusal {
 // tracked is a connection its client can end.
 type tracked struct {
 	net.Conn
-	client *client
+	lane  *lane
+	ready bool // counted as open
 }
 
 func (t *tracked) Close() error {
-	t.client.mu.Lock()
-	delete(t.client.conns, t)
-	t.client.mu.Unlock()
+	c := t.lane.client
+	c.mu.Lock()
+	delete(c.conns, t)
+	if t.ready {
+		t.ready = false
+		t.lane.open--
+	}
+	c.mu.Unlock()
 	return t.Conn.Close()
 }
 
-func (c *client) track(conn net.Conn) bool {
+func (c *client) track(conn *tracked) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conns == nil {
@@ -252,6 +326,20 @@ func (c *client) once(ctx context.Context, req *Request) (*http.Response, error)
 		return nil, Refuse(http.StatusBadRequest, "bad_input", "the request's path is not plain")
 	}
 	ctx, release := c.tie(ctx)
+	lane := c.short
+	if req.Stream {
+		lane = c.long
+	}
+	made, err := lane.enter(ctx)
+	if err != nil {
+		err = c.failure(ctx, err)
+		release()
+		return nil, err
+	}
+	if made != nil {
+		defer made(nil)
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { made(nil) }})
+	}
 	out, err := http.NewRequestWithContext(ctx, req.Method, c.base+req.Path, nil)
 	if err != nil {
 		release()
@@ -278,15 +366,14 @@ func (c *client) once(ctx context.Context, req *Request) (*http.Response, error)
 	if c.token != "" {
 		out.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	transport := c.short
-	if req.Stream {
-		transport = c.long
-	}
-	resp, err := transport.RoundTrip(out)
+	resp, err := lane.RoundTrip(out)
 	if err != nil {
-		err = c.failure(ctx, err)
+		refusal := c.failure(ctx, err)
+		if made != nil && ctx.Err() == nil {
+			made(refusal)
+		}
 		release()
-		return nil, err
+		return nil, refusal
 	}
 	left := req.MaxBytes
 	if left <= 0 {
