@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,9 +71,38 @@ func TestPanicEndsItsRequestAlone(t *testing.T) {
 	if resp, err := http.DefaultClient.Do(r); err == nil {
 		t.Errorf("answered %d", resp.StatusCode)
 	}
+	var line struct{ Org, Op, Cluster, Decision, Code string }
+	if err := json.Unmarshal(e.audit.Bytes(), &line); err != nil {
+		t.Fatalf("%v: %s", err, e.audit)
+	}
+	if line.Org != "acme" || line.Op != gadgets.Token || line.Cluster != "prod" || line.Decision != "refused" || line.Code != "internal" {
+		t.Errorf("a request that panicked leaves the line %s", e.audit)
+	}
+	if strings.Contains(e.audit.String(), "SENTINEL") {
+		t.Errorf("the line holds what it panicked with: %s", e.audit)
+	}
 	f.answer = emitAll("")
 	if w := e.do(t, "GET", "/v1/k8s/gadgets?cluster=prod", ""); w.Code != 200 {
 		t.Errorf("the next request: %d", w.Code)
+	}
+}
+
+// TestAuditLineIsBounded: what a caller of an op that came later names is one line
+// of the audit log and no more, and an identity that would be a long one is none.
+func TestAuditLineIsBounded(t *testing.T) {
+	free := *gadgets
+	free.In = slices.Clone(gadgets.In)
+	free.In[0].Format, free.In[1].Format = "", ""
+	e := newEdge(t, &fake{ops: []*manifest.Op{&free}, answer: emitAll("")})
+	long := strings.Repeat("x", 20<<10)
+	e.do(t, "GET", "/v1/k8s/gadgets?cluster="+url.QueryEscape("a\n{\"msg\":\"call\"}\x1b[2J"+long)+"&namespace="+long, "")
+	if n, text := strings.Count(e.audit.String(), "\n"), e.audit.String(); n != 1 || len(text) > 8<<10 || !strings.Contains(text, `"op":"k8s_gadgets_list"`) {
+		t.Errorf("%d lines of %d bytes", n, len(text))
+	}
+	e.audit.Reset()
+	refused(t, e.do(t, "GET", "/v1/k8s/gadgets?cluster=prod", "", "X-Acted-By", long), 403, "no_tenant")
+	if n := e.audit.Len(); n == 0 || n > 2<<10 {
+		t.Errorf("a line of %d bytes", n)
 	}
 }
 

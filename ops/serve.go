@@ -83,6 +83,12 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, op *route, tr tr
 
 	out := tr.answer(w, op)
 	defer out.release()
+	recorded := false
+	defer func() {
+		if !recorded { // a panic
+			s.record(line, &registry.Refusal{Status: http.StatusInternalServerError, Code: "internal"})
+		}
+	}()
 	err := s.call(ctx, r, op, tr, out, line)
 	if err == nil {
 		err = out.complete()
@@ -95,6 +101,7 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, op *route, tr tr
 		}
 	}
 	s.record(line, refusal)
+	recorded = true
 	switch {
 	case refusal == nil:
 		if err := out.send(); err != nil {

@@ -75,8 +75,12 @@ type IdentityError struct {
 
 func (e *IdentityError) Error() string { return "zip: " + e.Field + " " + e.Reason }
 
-// MaxOrg is the most bytes an org may have.
-const MaxOrg = 128
+// MaxOrg is the most bytes an org may have, and MaxIdentity any other value of an
+// identity header: each is written to logs as it came.
+const (
+	MaxOrg      = 128
+	MaxIdentity = 1024
+)
 
 // Tenant is the org a caller acts for, or an [*IdentityError].
 //
@@ -138,9 +142,9 @@ var identity = [...]identityField{
 }
 
 // CallerFromHeader reads the identity headers. An [*IdentityError] is one that
-// comes twice, in any spelling and even with the same value; one with a control
-// character or that is not UTF-8; an X-Org-Id with a comma, which is how a proxy
-// joins two; and a flag that is not a boolean. It does not say that the caller is
+// comes twice, in any spelling and even with the same value; one longer than
+// [MaxIdentity], with a control character or that is not UTF-8; an X-Org-Id with
+// a comma, which is how a proxy joins two; and a flag that is not a boolean. It does not say that the caller is
 // a tenant: [Tenant] does.
 func CallerFromHeader(h http.Header) (Caller, error) {
 	var c Caller
@@ -185,6 +189,9 @@ func (f *identityField) set(c *Caller, value string) error {
 }
 
 func checkIdentity(header, value string) error {
+	if len(value) > MaxIdentity {
+		return &IdentityError{header, "is longer than " + strconv.Itoa(MaxIdentity) + " bytes"}
+	}
 	for i := range len(value) {
 		if b := value[i]; b < ' ' || b == 0x7f {
 			return &IdentityError{header, "holds a control character"}

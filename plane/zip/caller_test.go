@@ -102,6 +102,7 @@ func TestIdentityThatCannotBeBelieved(t *testing.T) {
 		"line break":       {"X-User-Name": {"a\r\nX-Org-Id: zoo"}},
 		"delete":           {"X-Project-Id": {"a\x7f"}},
 		"not UTF-8":        {"X-User-Name": {"\xff"}},
+		"without end":      {"X-Acted-By": {strings.Repeat("a", MaxIdentity+1)}},
 		"not a flag":       {"X-User-Isadmin": {"yes"}},
 		"flag twice":       {"X-User-Isadmin": {"false", "true"}},
 	} {

@@ -51,6 +51,18 @@ var guards = []guard{
 		pkg:  "./plane/zip", tests: []string{"TestIdentityThatCannotBeBelieved"},
 	},
 	{
+		name: "the length of an identity", file: "plane/zip/caller.go",
+		find: `if len(value) > MaxIdentity {`,
+		put:  `if len(value) > MaxIdentity<<20 {`,
+		pkg:  "./plane/zip", tests: []string{"TestIdentityThatCannotBeBelieved"},
+	},
+	{
+		name: "the audit line of a call that panics", file: "ops/serve.go",
+		find: `if !recorded { // a panic`,
+		put:  `if !recorded && line == nil {`,
+		pkg:  "./ops", tests: []string{"TestPanicEndsItsRequestAlone"},
+	},
+	{
 		name: "an org that is one path segment", file: "plane/zip/caller.go",
 		find: "case strings.ContainsAny(org, `/\\`):\n\t\treturn bad(\"holds a slash\")\n",
 		pkg:  "./plane/zip", tests: []string{"TestTenant"},
