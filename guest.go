@@ -219,8 +219,12 @@ func (c *guestTest) try(ctx context.Context, engine *host.Host, op *host.Op) err
 		return err
 	}
 	s := &call.Stats
+	requests := 0
+	for _, c := range s.Calls {
+		requests += c.Count
+	}
 	fmt.Printf("  %d items, %d units of fuel, %d bytes in, %d out, %d requests, %d ms\n",
-		s.Items, s.Fuel, s.BytesIn, s.BytesOut, len(s.Calls), s.Took.Milliseconds())
+		s.Items, s.Fuel, s.BytesIn, s.BytesOut, requests, s.Took.Milliseconds())
 	return nil
 }
 

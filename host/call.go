@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,13 +158,26 @@ func ending(ctx context.Context) *registry.Refusal {
 	return &registry.Refusal{Status: 499, Code: "canceled", Message: "the caller has gone"}
 }
 
-// record notes a request made of the cluster. It is safe for concurrent use.
+// record notes a request made of the cluster. What it keeps does not grow with
+// the requests: a drain makes thousands, and so does a cluster that pages without
+// end. It is safe for concurrent use.
 func (c *call) record(h HostCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.done {
-		c.in.Stats.Calls = append(c.in.Stats.Calls, h)
+	if c.done {
+		return
 	}
+	all := c.in.Stats.Calls
+	i := slices.IndexFunc(all, func(o HostCall) bool {
+		return o.Verb == h.Verb && o.Resource == h.Resource && o.Status == h.Status
+	})
+	if i < 0 {
+		h.Count = 1
+		c.in.Stats.Calls = append(all, h)
+		return
+	}
+	all[i].Count++
+	all[i].Bytes += h.Bytes
 }
 
 // failed remembers a failure for next(0, …) and outcome.

@@ -142,10 +142,12 @@ type Stats struct {
 	Took     time.Duration // in all
 }
 
-// HostCall is one request that a call made of its cluster.
+// HostCall is the requests of one verb on one resource that a call made of its
+// cluster and that were answered alike.
 type HostCall struct {
 	Verb     string // RBAC's word
 	Resource string // v1/pods, or a kind's name
 	Status   int    // HTTP, 0 if none came
-	Bytes    int64  // of the answer, decompressed
+	Count    int    // of the requests
+	Bytes    int64  // of the answers, decompressed
 }

@@ -3,7 +3,9 @@ package host
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -276,5 +278,32 @@ func TestHugeObjects(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{0, 120, 15, 16, 16, 16, 16, 16, 16, 9}, limits); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestRequestsAreNotedTogether: what is kept of a call's requests, for its audit
+// line, does not grow with them.
+func TestRequestsAreNotedTogether(t *testing.T) {
+	const requests = 1000
+	var asked atomic.Int32
+	g := world{serve: func(w http.ResponseWriter, _ *http.Request) {
+		page := int(asked.Add(1))
+		if page == requests {
+			status(w, 410, metav1.Status{Reason: "Expired"})
+			return
+		}
+		write(w, "application/vnd.kubernetes.protobuf", page1(strconv.Itoa(page)))
+	}}.guest(t)
+	if _, _, code := g.do("list", listPods); code != "expired" {
+		t.Fatal(code)
+	}
+	noted := g.c.in.Stats.Calls
+	if len(noted) != 2 || noted[0].Bytes == 0 || noted[1].Bytes == 0 {
+		t.Fatalf("noted %+v", noted)
+	}
+	noted[0].Bytes, noted[1].Bytes = 0, 0
+	want := []HostCall{{"list", "v1/pods", 200, requests - 1, 0}, {"list", "v1/pods", 410, 1, 0}}
+	if diff := cmp.Diff(want, noted); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

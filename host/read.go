@@ -64,7 +64,7 @@ func (c *call) send(ctx context.Context, verb, resource string, q *registry.Requ
 	r := &reply{Response: resp, c: c, ctx: ctx, noted: HostCall{Verb: verb, Resource: resource, Status: resp.StatusCode}}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer r.close()
-		bad := verdict(resp, c.bound.Redact)
+		bad := verdict(r, c.bound.Redact)
 		if r := c.ended(); r != nil { // which may be all there is to it
 			return nil, r
 		}

@@ -41,12 +41,12 @@ type Conflict struct {
 // verdict is what an answer that is not a success means. The body counts only
 // where it is a Status of the API server's; anything else is never passed on, nor
 // is what redact takes out: the credential, from a cluster that repeats it.
-func verdict(resp *http.Response, redact func([]byte)) *registry.Refusal {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+func verdict(resp *reply, redact func([]byte)) *registry.Refusal {
+	body, _ := io.ReadAll(io.LimitReader(resp, maxStatus))
 	redact(body)
 	st, ok := statusOf(body)
 	if !ok {
-		return wordless(resp, body)
+		return wordless(resp.Response, body)
 	}
 	return judge(resp.StatusCode, st, retryAfter(resp.Header))
 }

@@ -33,7 +33,7 @@ func (s *Service) record(l *auditLine, refusal *registry.Refusal) {
 	}
 	calls := make([]any, len(l.stats.Calls))
 	for i, c := range l.stats.Calls {
-		calls[i] = map[string]any{"verb": c.Verb, "resource": c.Resource, "status": c.Status, "bytes": c.Bytes}
+		calls[i] = map[string]any{"verb": c.Verb, "resource": c.Resource, "status": c.Status, "count": c.Count, "bytes": c.Bytes}
 	}
 	s.audit.LogAttrs(context.Background(), slog.LevelInfo, "call",
 		slog.String("requestId", l.requestID),

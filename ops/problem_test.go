@@ -177,7 +177,7 @@ func TestRequestIDAndTrace(t *testing.T) {
 func TestAuditLineIsWrittenBeforeTheAnswer(t *testing.T) {
 	f := &fake{ops: []*manifest.Op{gadgets}}
 	f.answer = func(ctx context.Context, call *host.Call) error {
-		call.Stats = host.Stats{Digest: "sha256:ab", Fuel: 5, Items: 1, BytesIn: 7, Calls: []host.HostCall{{Verb: "list", Resource: "v1/pods", Status: 200, Bytes: 7}}}
+		call.Stats = host.Stats{Digest: "sha256:ab", Fuel: 5, Items: 1, BytesIn: 7, Calls: []host.HostCall{{Verb: "list", Resource: "v1/pods", Status: 200, Count: 1, Bytes: 7}}}
 		return call.Answer.Item([]byte(`{"name":"SECRET-CONTENT"}`))
 	}
 	e := newEdge(t, f)
@@ -211,7 +211,7 @@ func TestAuditLineIsWrittenBeforeTheAnswer(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, line[name], want)
 		}
 	}
-	if calls := fmt.Sprint(line["hostCalls"]); calls != "[map[bytes:7 resource:v1/pods status:200 verb:list]]" {
+	if calls := fmt.Sprint(line["hostCalls"]); calls != "[map[bytes:7 count:1 resource:v1/pods status:200 verb:list]]" {
 		t.Errorf("hostCalls %s", calls)
 	}
 	if strings.Contains(before, "SECRET-CONTENT") {

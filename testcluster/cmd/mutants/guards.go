@@ -63,6 +63,12 @@ var guards = []guard{
 		pkg:  "./ops", tests: []string{"TestPanicEndsItsRequestAlone"},
 	},
 	{
+		name: "the bound on a line of the audit log", file: "host/call.go",
+		find: `o.Verb == h.Verb && o.Resource == h.Resource && o.Status == h.Status`,
+		put:  `o == h`,
+		pkg:  "./host", tests: []string{"TestRequestsAreNotedTogether"},
+	},
+	{
 		name: "an org that is one path segment", file: "plane/zip/caller.go",
 		find: "case strings.ContainsAny(org, `/\\`):\n\t\treturn bad(\"holds a slash\")\n",
 		pkg:  "./plane/zip", tests: []string{"TestTenant"},
