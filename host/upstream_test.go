@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
@@ -363,5 +364,31 @@ func TestRefusalIsTyped(t *testing.T) {
 	var r *registry.Refusal
 	if err := error(refusal(errors.New("x"))); !errors.As(err, &r) || r.Code != "bad_upstream" {
 		t.Error(err)
+	}
+}
+
+// TestGuestsNapEndsWithItsRegistration: a guest that sleeps by itself, as a Go
+// guest does in time.Sleep, is woken when what its call reaches has ended.
+func TestGuestsNapEndsWithItsRegistration(t *testing.T) {
+	s := newSandbox(t)
+	m := s.load(t, guestModule{name: "victim"})
+	i, err := m.instances.get(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.instances.put(i, false, Trapped)
+	nap := make([]byte, 48) // a subscription to the monotonic clock
+	nap[16] = 1
+	binary.LittleEndian.PutUint64(nap[24:], uint64(20*time.Second))
+	i.memory.Write(freeAt, nap)
+	life, end := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, end)
+	r := &run{Context: t.Context(), call: &call{life: life.Done()}, meter: &meter{limits: Defaults}}
+	began := time.Now()
+	if got := wasiPoll(r, i.memory, []uint64{freeAt, freeAt + 48, 1, freeAt + 80}); got != wasiOK {
+		t.Errorf("errno %d", got)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it slept %s", took)
 	}
 }
