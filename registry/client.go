@@ -225,6 +225,9 @@ func dialFailure(err error) *Refusal {
 	switch r := asRefusal(err); {
 	case r != nil:
 		return r
+	case errors.As(err, &dns) && dns.IsNotFound:
+		// Else a tenant could ask which names there are where this service runs.
+		return addressRefused()
 	case errors.As(err, &dns):
 		return Refuse(http.StatusBadGateway, "cluster_unreachable", "the cluster's name does not resolve")
 	case errors.As(err, &timeout) && timeout.Timeout():

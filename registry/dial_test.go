@@ -76,7 +76,25 @@ func TestAddressPolicyAtTheDial(t *testing.T) {
 	})
 }
 
-// resolver answers every name with the address at holds.
+// TestNamesAreNotTold: whether a name exists where the service runs is not to be
+// had from what is said of it as a cluster's.
+func TestNamesAreNotTold(t *testing.T) {
+	kubeconfig := kubeconfigFor("https://vault.internal.example", "", map[string]any{"token": sentinel})
+	say := func(at *netip.Addr) string {
+		c := newTestClient(t, kubeconfig, Policy{})
+		var holds atomic.Pointer[netip.Addr]
+		holds.Store(at)
+		c.dialer.Resolver = resolver(&holds)
+		return fmt.Sprintf("%+v", wantRefusal(t, version(t.Context(), c), "address_refused"))
+	}
+	private := netip.MustParseAddr("10.0.0.7")
+	if there, not := say(&private), say(nil); there != not {
+		t.Errorf("a name that exists: %s; one that does not: %s", there, not)
+	}
+}
+
+// resolver answers every name with the address at holds, and with none that
+// there is no such name.
 func resolver(at *atomic.Pointer[netip.Addr]) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -98,7 +116,9 @@ func resolver(at *atomic.Pointer[netip.Addr]) *net.Resolver {
 			reply := append([]byte{}, query[:end]...)
 			reply[2], reply[3] = 0x81, 0x80
 			clear(reply[6:12])
-			if reply[end-3] == 1 { // type A
+			if at.Load() == nil {
+				reply[3] |= 3 // NXDOMAIN
+			} else if reply[end-3] == 1 { // type A
 				reply[7] = 1
 				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
 				reply = append(reply, at.Load().AsSlice()...)

@@ -98,8 +98,10 @@ func (p Policy) control(address string, _ syscall.RawConn) error {
 	return p.Check(at.Addr())
 }
 
+// addressRefused is the answer for an address the policy does not open, and for
+// a name that has none.
 func addressRefused() *Refusal {
-	return Refuse(http.StatusBadGateway, "address_refused", "the cluster's address is not one this service may connect to")
+	return Refuse(http.StatusBadGateway, "address_refused", "the cluster has no address that this service may connect to")
 }
 
 // hostPort checks an authority's host and port and answers them in the one form

@@ -179,6 +179,12 @@ var guards = []guard{
 		pkg:  "./registry", tests: []string{"TestAddressPolicyAtTheDial"},
 	},
 	{
+		name: "one answer for a name that is refused and one that is not there", file: "registry/client.go",
+		find: `case errors.As(err, &dns) && dns.IsNotFound:`,
+		put:  `case errors.As(err, &dns) && dns.IsNotFound && dns.IsTimeout:`,
+		pkg:  "./registry", tests: []string{"TestNamesAreNotTold"},
+	},
+	{
 		name: "the refusal of redirects", file: "registry/client.go",
 		find: `case resp.StatusCode >= 300 && resp.StatusCode < 400:`,
 		put:  `case resp.StatusCode == 0:`,
