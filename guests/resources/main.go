@@ -31,12 +31,13 @@ func named(c *sdk.Call) sdk.Name {
 // answered: annotations hold copies of what was applied, and managedFields is
 // the cluster's own bookkeeping.
 func resource(kind string, r lens.Value, w *sdk.Writer) {
-	meta := r.Get("metadata")
+	of := r.Members("metadata", "spec", "status")
+	meta, spec, status := of[0], of[1], of[2]
 	w.Str("kind", kind)
 	w.Str("namespace", meta.Get("namespace").Str())
 	w.Str("name", meta.Get("name").Str())
 	w.Map("labels", meta.Get("labels").Map())
-	w.Raw("spec", r.Get("spec"))
-	w.Raw("status", r.Get("status"))
+	w.Raw("spec", spec)
+	w.Raw("status", status)
 	w.Str("version", meta.Get("resourceVersion").Str())
 }

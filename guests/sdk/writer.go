@@ -279,16 +279,25 @@ func plainWord(x uint64) bool {
 
 // validPrefix is how many bytes of b are UTF-8 before the first that is not.
 func validPrefix(b []byte) int {
-	for i := 0; i < len(b); {
-		if b[i] < utf8.RuneSelf {
-			i++
-			continue
-		}
+	for i := ascii(b); i < len(b); i += ascii(b[i:]) {
 		r, size := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && size == 1 {
 			return i
 		}
 		i += size
+	}
+	return len(b)
+}
+
+// ascii is how many bytes of b are ASCII before the first that is not. It is a
+// function of its own for the fuel that a turn of its loop costs.
+//
+//go:noinline
+func ascii(b []byte) int {
+	for i, c := range b {
+		if c >= utf8.RuneSelf {
+			return i
+		}
 	}
 	return len(b)
 }

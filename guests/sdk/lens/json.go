@@ -58,6 +58,21 @@ func (v Value) Get(path ...string) Value {
 	return v
 }
 
+// Members is the values of an object's members by these names, as Get has each,
+// in one pass over the object.
+func (v Value) Members(names ...string) []Value {
+	found := make([]Value, len(names))
+	for key, value := range v.members() {
+		key := unquoted(key)
+		for i, name := range names {
+			if key == name {
+				found[i] = value
+			}
+		}
+	}
+	return found
+}
+
 // Str is a string's text; empty for what is not a string.
 func (v Value) Str() string {
 	if len(v.data) == 0 || v.data[0] != '"' {
@@ -351,9 +366,31 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
+// plain are the bytes that stand for themselves in a string.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return t
+}()
+
+// run passes plain bytes. Strings are most of a document, and a turn of a loop
+// costs fuel for the dearest way from it to the next loop or to the end of its
+// function: so this is a function of its own.
+//
+//go:noinline
+func (s *scanner) run() {
+	data, pos := s.data, s.pos
+	for pos < len(data) && plain[data[pos]] {
+		pos++
+	}
+	s.pos = pos
+}
+
 func (s *scanner) str() bool {
-	for s.pos++; s.pos < len(s.data); s.pos++ {
-		switch c := s.data[s.pos]; {
+	for s.pos++; ; s.pos++ {
+		s.run()
+		switch c := s.peek(); {
 		case c == '"':
 			s.pos++
 			return true
@@ -375,7 +412,6 @@ func (s *scanner) str() bool {
 			}
 		}
 	}
-	return false
 }
 
 func (s *scanner) number() bool {
@@ -444,10 +480,9 @@ func (s *scanner) skip() {
 }
 
 func (s *scanner) skipString() {
-	for s.pos++; s.data[s.pos] != '"'; s.pos++ {
-		if s.data[s.pos] == '\\' {
-			s.pos++
-		}
+	s.pos++
+	for s.run(); s.data[s.pos] != '"'; s.run() {
+		s.pos += 2 // a backslash, and what follows
 	}
 	s.pos++
 }

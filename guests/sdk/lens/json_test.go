@@ -84,3 +84,16 @@ func read(v Value) any {
 	}
 	return json.Number(v.Raw())
 }
+
+func TestMembers(t *testing.T) {
+	v, err := JSON([]byte(`{"a":1,"b":{"a":2},"\u0061":3,"c":null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"b", "a", "none", "c"}
+	for i, got := range v.Members(names...) {
+		if want := v.Get(names[i]); string(got.Raw()) != string(want.Raw()) || got.Exists() != want.Exists() {
+			t.Errorf("%s is %s, and Get's %s", names[i], got.Raw(), want.Raw())
+		}
+	}
+}
