@@ -232,7 +232,7 @@ func (l *pagedList) request(i int, from string, items int) (*page, *registry.Ref
 		q.Set("continue", from)
 	}
 	p, r := l.c.fetch(l.ctx, "list", l.t.name, &registry.Request{
-		Method: http.MethodGet, Path: l.t.path(l.scope[i], ""), Query: q, Accept: l.t.accept(),
+		Method: http.MethodGet, Path: l.t.path(l.scope[i], ""), Query: q, Accept: l.t.accept(), Bulk: true,
 	}, &pages, pageMax)
 	if r != nil {
 		return nil, r

@@ -52,7 +52,7 @@ func (w *wholeList) ask(i int, from string) sent {
 		q.Set("continue", from)
 	}
 	r, bad := w.c.send(w.ctx, "list", w.t.name, &registry.Request{
-		Method: http.MethodGet, Path: w.t.path(w.scope[i], ""), Query: q, Accept: w.t.accept(),
+		Method: http.MethodGet, Path: w.t.path(w.scope[i], ""), Query: q, Accept: w.t.accept(), Bulk: true,
 		MaxBytes: w.c.meter.limits.BytesIn + 1, // the meter is to say so first
 	})
 	return sent{r, bad}
