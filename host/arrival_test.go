@@ -72,6 +72,7 @@ var appLists = map[string]int{
 	`{"kind":"AppList","apiVersion":"hanzo.ai/v1","metadata":{"resourceVersion":"7","continue":"x"},"items":[{"a":1},{"b":[2,{}]} , {}]}`: 3,
 	` {"apiVersion":"hanzo.ai/v1","items":[{"a":"é\u00e9\n"}],"kind":"AppList","metadata":{"resourceVersion":"7"}} `:                      1,
 	`{"apiVersion":"hanzo.ai/v1","kind":"AppList","items":[],"metadata":null,"more":12}`:                                                  0,
+	`{"apiVersion":"hanzo.ai/v1","items":[],"kind":"AppList"}`:                                                                            0,
 	`{"apiVersion":"hanzo.ai/v1","kind":"AppList","items":null}`:                                                                          0,
 }
 
@@ -85,6 +86,13 @@ func TestAListAsItComes(t *testing.T) {
 	for body, n := range appLists {
 		if got := asPage(t, appTarget, []byte(body)); got.Code != "" || len(got.Items) != n {
 			t.Errorf("of %s: code %q, %d items", body, got.Code, len(got.Items))
+		}
+		want := arriving(appTarget, strings.NewReader(body))
+		for i := range body {
+			two := io.MultiReader(strings.NewReader(body[:i]), strings.NewReader(body[i:]))
+			if diff := cmp.Diff(want, arriving(appTarget, two)); diff != "" {
+				t.Errorf("%s, in two pieces at %d (-at once +in two):\n%s", body, i, diff)
+			}
 		}
 		for i := range strings.TrimRight(body, " ") {
 			if got := asPage(t, appTarget, []byte(body[:i])); got.Code == "" {

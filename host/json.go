@@ -213,10 +213,13 @@ func (s *scanner) first(end byte) (more bool, err error) {
 	if err := s.enter(); err != nil {
 		return false, err
 	}
-	if s.peek() == end {
+	switch c := s.peek(); {
+	case c == end:
 		s.at++
 		s.depth--
 		return false, nil
+	case c == 0 && s.at == len(s.b):
+		return false, errCut
 	}
 	return true, nil
 }
