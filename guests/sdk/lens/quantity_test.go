@@ -110,6 +110,8 @@ func FuzzUnix(f *testing.F) {
 	f.Add("2023-02-29T00:00:00Z")
 	f.Add("2024-02-29T00:00:00.5-23:59")
 	f.Add("0000-02-29T00:00:00Z")
+	f.Add("2026-01-01T00:00:00+24:00")
+	f.Add("2026-01-01T00:00:00-24:60")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := Unix(s)
 		want, theirErr := time.Parse(time.RFC3339, s)

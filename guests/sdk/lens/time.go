@@ -31,8 +31,8 @@ func Unix(s string) (int64, error) {
 	switch {
 	case zone == "Z":
 	case len(zone) == 6 && (zone[0] == '+' || zone[0] == '-') && zone[3] == ':':
-		h, ok1 := number(zone[1:3], 23)
-		m, ok2 := number(zone[4:6], 59)
+		h, ok1 := number(zone[1:3], 24) // as the API's own types read it
+		m, ok2 := number(zone[4:6], 60)
 		if !ok1 || !ok2 {
 			return 0, ErrTime
 		}
