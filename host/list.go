@@ -51,28 +51,73 @@ func (c *call) list(in *listRequest) (stream, *registry.Refusal) {
 	return c.pagedList(t, scope, query, p)
 }
 
-// pagedList reads one namespace of its scope after the other, a page at a time:
-// what a caller asked for a page of. The next page is fetched while this one is
-// read.
-type pagedList struct {
+// scoped is a list of what is in the namespaces of a scope, read one after the
+// other.
+type scoped struct {
 	c      *call
 	ctx    context.Context
 	cancel context.CancelFunc
 	t      *target
 	query  url.Values
 	scope  []string
+
+	at       int      // the namespace being read
+	from     string   // the continue token that its answer was asked for by
+	count    int      // answers of it
+	mark     string   // a continue token seen there before
+	versions []string // of the namespaces read to their end
+}
+
+func (c *call) scoped(t *target, scope []string, query url.Values) scoped {
+	s := scoped{c: c, t: t, query: query, scope: scope, versions: make([]string, len(scope))}
+	s.ctx, s.cancel = context.WithCancel(c.ctx)
+	return s
+}
+
+// request asks for a namespace: all of it, or a page of limit items that begins
+// at a continue token, "" being the start.
+func (s *scoped) request(i int, from string, limit int) *registry.Request {
+	q := maps.Clone(s.query)
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	if from != "" {
+		q.Set("continue", from)
+	}
+	return &registry.Request{Method: http.MethodGet, Path: s.t.path(s.scope[i], ""), Query: q, Accept: s.t.accept(), Bulk: true}
+}
+
+// goesOn counts an answer, after which the namespace goes on at next, and refuses
+// one that never ends.
+func (s *scoped) goesOn(next string) *registry.Refusal {
+	if s.count++; s.count > maxPages || next != "" && (next == s.from || next == s.mark) {
+		return upstream("the cluster's list does not come to an end")
+	}
+	if s.count&(s.count-1) == 0 { // marks further and further apart meet every cycle
+		s.mark = next
+	}
+	return nil
+}
+
+// leave ends the namespace being read, whose version is that of its last answer.
+func (s *scoped) leave(version string) {
+	s.versions[s.at] = version
+	s.at, s.from, s.count, s.mark = s.at+1, "", 0, ""
+}
+
+func (s *scoped) trailer() []byte { return versionTrailer(joinVersions(s.scope, s.versions), false) }
+
+// pagedList is a list a page at a time: what a caller asked for a page of. The
+// next page is fetched while this one is read.
+type pagedList struct {
+	scoped
 	paging
 
-	at       int          // the namespace being read
-	more     chan fetched // the next page of it
-	from     string       // the continue token that page was fetched by
-	count    int          // pages of the namespace being read
-	mark     string       // a continue token seen there before
-	page     *page
-	i        int  // the next item of page
-	cut      bool // page held more than was asked for
-	done     bool
-	versions []string // of the namespaces read to their end
+	more chan fetched // the next page of the namespace being read
+	page *page
+	i    int  // the next item of page
+	cut  bool // page held more than was asked for
+	done bool
 }
 
 // fetched is a page, or why there is none.
@@ -82,16 +127,15 @@ type fetched struct {
 }
 
 func (c *call) pagedList(t *target, scope []string, query url.Values, p paging) (*pagedList, *registry.Refusal) {
-	l := &pagedList{c: c, t: t, query: query, scope: scope, paging: p, versions: make([]string, len(scope))}
-	var r *registry.Refusal
-	if l.at, r = p.start(scope); r != nil {
+	at, r := p.start(scope)
+	if r != nil {
 		return nil, r
 	}
-	for i := range l.at {
+	l := &pagedList{scoped: c.scoped(t, scope, query), paging: p}
+	l.at, l.from = at, p.cursor.Continue
+	for i := range at {
 		l.versions[i] = p.cursor.Versions[scope[i]]
 	}
-	l.ctx, l.cancel = context.WithCancel(c.ctx)
-	l.from = p.cursor.Continue
 	return l, nil
 }
 
@@ -133,11 +177,8 @@ func (l *pagedList) load() *registry.Refusal {
 	}
 	p := f.page
 	l.page, l.i, l.cut = p, 0, false
-	if l.count++; l.count > maxPages || p.next != "" && (p.next == l.from || p.next == l.mark) {
-		return upstream("the cluster's list does not come to an end")
-	}
-	if l.count&(l.count-1) == 0 { // marks further and further apart meet every cycle
-		l.mark = p.next
+	if r := l.goesOn(p.next); r != nil {
+		return r
 	}
 	if l.cursor.After != "" {
 		n, r := l.behind(l.cursor.After)
@@ -180,9 +221,8 @@ func (l *pagedList) turn() *registry.Refusal {
 	case p.next != "":
 		l.from = p.next
 	default:
-		l.versions[l.at] = p.version
-		l.at++
-		l.from, l.mark, l.count, l.cursor.After = "", "", 0, ""
+		l.leave(p.version)
+		l.cursor.After = ""
 		if l.at == len(l.scope) {
 			l.done = true
 		} else if full {
@@ -214,7 +254,7 @@ func (l *pagedList) fetch(i int, from string, items int) chan fetched {
 	go func() {
 		var f fetched
 		for {
-			f.page, f.bad = l.request(i, from, items)
+			f.page, f.bad = l.fetchPage(i, from, items)
 			if f.bad == nil || f.bad.Code != "too_large" || items == 1 {
 				break
 			}
@@ -225,15 +265,8 @@ func (l *pagedList) fetch(i int, from string, items int) chan fetched {
 	return to
 }
 
-func (l *pagedList) request(i int, from string, items int) (*page, *registry.Refusal) {
-	q := maps.Clone(l.query)
-	q.Set("limit", strconv.Itoa(items))
-	if from != "" {
-		q.Set("continue", from)
-	}
-	p, r := l.c.fetch(l.ctx, "list", l.t.name, &registry.Request{
-		Method: http.MethodGet, Path: l.t.path(l.scope[i], ""), Query: q, Accept: l.t.accept(), Bulk: true,
-	}, &pages, pageMax)
+func (l *pagedList) fetchPage(i int, from string, items int) (*page, *registry.Refusal) {
+	p, r := l.scoped.c.fetch(l.ctx, "list", l.t.name, l.request(i, from, items), &pages, pageMax)
 	if r != nil {
 		return nil, r
 	}
@@ -271,8 +304,6 @@ func (t *target) key(item []byte) string {
 	}
 	return string(namespace) + "\x00" + string(name)
 }
-
-func (l *pagedList) trailer() []byte { return versionTrailer(joinVersions(l.scope, l.versions), false) }
 
 func (l *pagedList) close() {
 	l.cancel()

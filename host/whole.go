@@ -1,34 +1,20 @@
 package host
 
 import (
-	"context"
-	"maps"
-	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/hanzoai/k8s/registry"
 )
 
-// wholeList reads all of a list, one namespace of its scope after the other: each in
-// one answer, an item at a time as it comes. So no list takes more memory than
-// another, and the cluster is not asked for pages, which cost it more than the
-// answer at once.
+// wholeList is all of a list, each namespace in one answer, an item at a time as
+// it comes. So no list takes more memory than another, and the cluster is not
+// asked for pages, which cost it more than the answer at once.
 type wholeList struct {
-	c      *call
-	ctx    context.Context
-	cancel context.CancelFunc
-	t      *target
-	query  url.Values
-	scope  []string
+	scoped
 
-	asked    *fan[sent] // the first of each namespace
-	at       int        // the namespace being read
-	versions []string
-	reply    *reply
-	list     *arrival
-	count    int    // answers of this namespace
-	mark     string // a continue token seen in it before
+	asked *fan[sent] // the first of each namespace
+	reply *reply
+	list  *arrival
 }
 
 // sent is an answer of which nothing has been read, or why there is none.
@@ -38,23 +24,15 @@ type sent struct {
 }
 
 func (c *call) wholeList(t *target, scope []string, query url.Values) *wholeList {
-	w := &wholeList{c: c, t: t, query: query, scope: scope, versions: make([]string, len(scope))}
-	w.ctx, w.cancel = context.WithCancel(c.ctx)
-	w.asked = newFan(len(scope), ahead, func(i int) sent { return w.ask(i, "") })
+	w := &wholeList{scoped: c.scoped(t, scope, query)}
+	w.asked = newFan(len(scope), ahead, func(i int) sent { return w.ask(i, "", 0) })
 	return w
 }
 
-func (w *wholeList) ask(i int, from string) sent {
-	q := w.query
-	if from != "" { // of a server that pages by itself, which no API server of Kubernetes does
-		q = maps.Clone(q)
-		q.Set("limit", strconv.Itoa(pageItems))
-		q.Set("continue", from)
-	}
-	r, bad := w.c.send(w.ctx, "list", w.t.name, &registry.Request{
-		Method: http.MethodGet, Path: w.t.path(w.scope[i], ""), Query: q, Accept: w.t.accept(), Bulk: true,
-		MaxBytes: w.c.meter.limits.BytesIn + 1, // the meter is to say so first
-	})
+func (w *wholeList) ask(i int, from string, limit int) sent {
+	q := w.request(i, from, limit)
+	q.MaxBytes = w.c.meter.limits.BytesIn + 1 // the meter is to say so first
+	r, bad := w.c.send(w.ctx, "list", w.t.name, q)
 	return sent{r, bad}
 }
 
@@ -72,18 +50,16 @@ func (w *wholeList) next() ([]byte, bool, *registry.Refusal) {
 		version, next := w.list.version, w.list.next
 		w.drop()
 		if next == "" {
-			w.versions[w.at] = version
-			w.at, w.count, w.mark = w.at+1, 0, ""
+			w.leave(version)
 			continue
 		}
-		if w.count++; w.count > maxPages || next == w.mark {
-			return nil, false, upstream("the cluster's list does not come to an end")
+		// Of a server that pages by itself, which no API server of Kubernetes does.
+		if r := w.goesOn(next); r != nil {
+			return nil, false, r
 		}
-		if w.count&(w.count-1) == 0 { // marks further and further apart meet every cycle
-			w.mark = next
-		}
+		w.from = next
 		more := make(chan sent, 1)
-		go func(i int) { more <- w.ask(i, next) }(w.at)
+		go func(i int) { more <- w.ask(i, next, pageItems) }(w.at)
 		if r := w.take(more); r != nil {
 			return nil, false, r
 		}
@@ -111,8 +87,6 @@ func (w *wholeList) drop() {
 		w.list, w.reply = nil, nil
 	}
 }
-
-func (w *wholeList) trailer() []byte { return versionTrailer(joinVersions(w.scope, w.versions), false) }
 
 func (w *wholeList) close() {
 	w.cancel()
