@@ -190,39 +190,25 @@ func (p *page) splitProtobuf() error {
 }
 
 // typeMeta reads what an object is: 1 apiVersion, 2 kind.
-func typeMeta(b []byte, apiVersion, kind *string) error {
-	w := wire{b, 0, len(b)}
-	for w.more() {
-		number, wt, s, err := w.field()
-		if err != nil {
-			return err
-		}
-		switch {
-		case number == 1 && wt == wireBytes:
-			*apiVersion = string(b[s.start:s.end])
-		case number == 2 && wt == wireBytes:
-			*kind = string(b[s.start:s.end])
-		}
-	}
-	return nil
-}
+func typeMeta(b []byte, apiVersion, kind *string) error { return texts(b, nil, 1, apiVersion, kind) }
 
 // listMeta reads the metadata of a list: 2 resourceVersion, 3 continue.
-func listMeta(b []byte, version, next *string) error {
+func listMeta(b []byte, version, next *string) error { return texts(b, errShape, 2, version, next) }
+
+// texts reads the text fields of a message whose numbers go up from first. One
+// that is no text is passed over, or is misfit where that is not nil.
+func texts(b []byte, misfit error, first int, to ...*string) error {
 	w := wire{b, 0, len(b)}
 	for w.more() {
 		number, wt, s, err := w.field()
-		if err != nil {
-			return err
-		}
 		switch {
-		case number != 2 && number != 3:
-		case wt != wireBytes:
-			return errShape
-		case number == 2:
-			*version = string(b[s.start:s.end])
-		default:
-			*next = string(b[s.start:s.end])
+		case err != nil:
+			return err
+		case number < first || number >= first+len(to):
+		case wt == wireBytes:
+			*to[number-first] = string(b[s.start:s.end])
+		case misfit != nil:
+			return misfit
 		}
 	}
 	return nil
