@@ -427,18 +427,19 @@ func (m Message) quantity(num int, key string) (string, Quantity) {
 }
 
 // latest is the last of the embedded messages with a number, not merged with
-// those before, which is how a time decodes itself.
-func (m Message) latest(num int) Message {
+// those before, which is how a time decodes itself. ok is false for an empty one.
+func (m Message) latest(num int) (latest Message, ok bool) {
 	f := m.last(num)
-	return m.fault.message(&everything, f.start(), f.end())
+	if f == 0 || len(m.fault.bytes(f)) == 0 {
+		return Message{}, false
+	}
+	return m.fault.message(&everything, f.start(), f.end()), true
 }
 
 // Time is a time as Unix seconds, and whether it is set.
 func (m Message) Time(num int) (unix int64, ok bool) {
-	if len(m.Bytes(num)) == 0 {
-		return 0, false
-	}
-	return m.latest(num).Int(1), true
+	t, ok := m.latest(num)
+	return t.Int(1), ok
 }
 
 // MicroTime is a time that has microseconds, as Unix seconds, and whether it is
@@ -446,10 +447,10 @@ func (m Message) Time(num int) (unix int64, ok bool) {
 // within one second moves the seconds.
 func (m Message) MicroTime(num int) (unix int64, ok bool) {
 	const seconds, nanos, second = 1, 2, 1_000_000_000
-	if len(m.Bytes(num)) == 0 {
+	t, ok := m.latest(num)
+	if !ok {
 		return 0, false
 	}
-	t := m.latest(num)
 	n := t.Int32(nanos)
 	n -= n % 1000
 	unix = t.Int(seconds) + n/second
