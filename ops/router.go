@@ -86,7 +86,6 @@ func (s *Service) newTable(served []*host.Op) (_ *table, err error) {
 		t.byToken[op.Token] = r
 		t.rest.Method(op.Method, op.Path, s.restHandler(r))
 	}
-	list = sorted(list)
 	document := func(path, media string, body []byte) {
 		t.rest.Get(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", media)
