@@ -1,10 +1,8 @@
 package ops_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -38,31 +36,11 @@ func (s *stack) auditOf(t *testing.T, id string) (line map[string]any) {
 // identified sends a request with an id, and with a user and an actor.
 func (s *stack) identified(t *testing.T, id, org, method, target string, body any) (int, []byte) {
 	t.Helper()
-	var content io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content = bytes.NewReader(text)
+	status, text := exchange(method, s.url+target, body, "X-Org-Id", org, "X-User-Id", "u-audit", "X-Acted-By", "bot-audit", "X-Request-Id", id)
+	if status == 0 {
+		t.Fatalf("%s", text)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, s.url+target, content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{"X-Org-Id": org, "X-User-Id": "u-audit", "X-Acted-By": "bot-audit", "X-Request-Id": id, "Content-Type": "application/json"} {
-		r.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, text
+	return status, text
 }
 
 // TestAuditLines calls every op, on the real cluster, well and as somebody else,

@@ -6,9 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -42,10 +40,7 @@ type dock struct {
 // REST and the call plane, replaces it, and takes it away again.
 func TestShipped(t *testing.T) {
 	d, world := openDock(t)
-	body, err := json.Marshal(map[string]any{"name": "shipped", "kubeconfig": string(world.Clusters[0].Admin()), "default": true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := map[string]any{"name": "shipped", "kubeconfig": string(world.Clusters[0].Admin()), "default": true}
 	if status, text := d.ask(t, http.MethodPost, "/v1/k8s/clusters", body); status != http.StatusCreated {
 		t.Fatalf("registering a cluster: %d %s", status, text)
 	}
@@ -241,23 +236,11 @@ func (d *dock) documented(t *testing.T) bool {
 }
 
 // ask sends a request of acme's.
-func (d *dock) ask(t *testing.T, method, target string, body []byte) (int, string) {
+func (d *dock) ask(t *testing.T, method, target string, body any) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, d.URL+target, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	status, text := exchange(method, d.URL+target, body, "X-Org-Id", "acme", "X-User-Id", "u1")
+	if status == 0 {
+		t.Fatalf("%s", text)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("X-Org-Id", "acme")
-	r.Header.Set("X-User-Id", "u1")
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
+	return status, string(text)
 }

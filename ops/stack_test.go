@@ -138,17 +138,24 @@ func (s *stack) metrics(t *testing.T) string {
 
 // call sends one request as a gateway does for a user of org.
 func (s *stack) call(org, method, target string, body any) (int, []byte) {
+	return exchange(method, s.url+target, body, "X-Org-Id", org, "X-User-Id", "u1")
+}
+
+// exchange sends one request with headers, by name and value. Where it fails the
+// status is 0 and the text says why.
+func exchange(method, url string, body any, header ...string) (int, []byte) {
 	var content io.Reader
 	if body != nil {
 		text, _ := json.Marshal(body)
 		content = bytes.NewReader(text)
 	}
-	r, err := http.NewRequest(method, s.url+target, content)
+	r, err := http.NewRequest(method, url, content)
 	if err != nil {
 		return 0, []byte(err.Error())
 	}
-	r.Header.Set("X-Org-Id", org)
-	r.Header.Set("X-User-Id", "u1")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
