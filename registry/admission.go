@@ -16,7 +16,7 @@ type Limits struct {
 	Long     int     // long calls (watches, drains, followed logs) at once on one cluster; 200
 	OrgShort int     // short calls at once of one org; 256
 	OrgLong  int     // long calls at once of one org; 500
-	OrgRate  float64 // calls begun a second by one org; 200
+	OrgRate  float64 // calls begun a second by one org; 200. One too early waits for its turn, up to 250 ms
 	OrgBurst int     // calls begun at once by one org that has been quiet; 100
 }
 
@@ -52,6 +52,11 @@ type load struct {
 	clusters    map[string]*[2]int // short and long, by cluster
 }
 
+// patience is how long a call waits for its turn in its org's rate. Who asks
+// faster than it may is slowed down by that before it is refused, and what is
+// not asked costs the others nothing.
+const patience = 250 * time.Millisecond
+
 // tidyAbove is how many orgs are remembered before quiet ones are forgotten.
 const tidyAbove = 1024
 
@@ -59,16 +64,26 @@ const tidyAbove = 1024
 // name, registered or not; release gives it back and may be called again. long
 // is for calls that wait: watches, drains. Its refusals are no_tenant,
 // rate_limited (429, the org has too many) and overloaded (503, the cluster
-// has), both with RetryAfter.
+// has), both with RetryAfter, and what ctx ends by while the call waits for its
+// turn.
 func (r *Registry) Admit(ctx context.Context, cluster string, long bool) (release func(), err error) {
 	org, err := Tenant(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.admission.admit(org, cluster, long, time.Now())
+	release, wait, err := r.admission.admit(org, cluster, long, time.Now())
+	if err != nil || wait == 0 {
+		return release, err
+	}
+	if err := sleep(ctx, wait); err != nil {
+		release()
+		return nil, failure(ctx, err)
+	}
+	return release, nil
 }
 
-func (a *admission) admit(org Org, cluster string, long bool, now time.Time) (func(), error) {
+// admit takes the place and says how long the call has to wait before it begins.
+func (a *admission) admit(org Org, cluster string, long bool, now time.Time) (release func(), wait time.Duration, err error) {
 	kind, perCluster, perOrg := 0, a.limits.Short, a.limits.OrgShort
 	if long {
 		kind, perCluster, perOrg = 1, a.limits.Long, a.limits.OrgLong
@@ -94,11 +109,16 @@ func (a *admission) admit(org Org, cluster string, long bool, now time.Time) (fu
 	}
 	switch {
 	case perCluster >= 0 && at[kind] >= perCluster:
-		return nil, Refuse(http.StatusServiceUnavailable, "overloaded", "too many calls to this cluster are running").After(time.Second)
+		return nil, 0, Refuse(http.StatusServiceUnavailable, "overloaded", "too many calls to this cluster are running").After(time.Second)
 	case perOrg >= 0 && *inOrg >= perOrg:
-		return nil, Refuse(http.StatusTooManyRequests, "rate_limited", "too many calls of this org are running").After(time.Second)
-	case l.rate != nil && !l.rate.AllowN(now, 1):
-		return nil, Refuse(http.StatusTooManyRequests, "rate_limited", "this org makes calls faster than it may").After(time.Second)
+		return nil, 0, Refuse(http.StatusTooManyRequests, "rate_limited", "too many calls of this org are running").After(time.Second)
+	}
+	if l.rate != nil {
+		turn := l.rate.ReserveN(now, 1)
+		if wait = turn.DelayFrom(now); wait > patience {
+			turn.CancelAt(now)
+			return nil, 0, Refuse(http.StatusTooManyRequests, "rate_limited", "this org makes calls faster than it may").After(time.Second)
+		}
 	}
 	at[kind]++
 	*inOrg++
@@ -110,7 +130,7 @@ func (a *admission) admit(org Org, cluster string, long bool, now time.Time) (fu
 		if at[kind]--; *at == [2]int{} {
 			delete(l.clusters, cluster)
 		}
-	}), nil
+	}), wait, nil
 }
 
 // tidy forgets orgs that have nothing running and their whole burst left.

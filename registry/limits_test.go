@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -75,38 +76,77 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+// TestAdmissionRate: calls over an org's rate wait for their turns, those whose
+// turn is too far off are refused, and neither costs another org anything.
 func TestAdmissionRate(t *testing.T) {
 	a := admission{limits: Limits{OrgRate: 10, OrgBurst: 5}.complete(), orgs: map[Org]*load{}}
 	now := time.Now()
-	admitted := func(org string, n int) (got int) {
+	type outcome struct {
+		Waits   []time.Duration // of those admitted
+		Refused int
+	}
+	ask := func(org string, n int) (got outcome) {
 		for range n {
-			release, err := a.admit(Org{org}, "prod", false, now)
+			release, wait, err := a.admit(Org{org}, "prod", false, now)
 			if err == nil {
-				got++
+				got.Waits = append(got.Waits, wait.Round(time.Millisecond))
 				release()
-			} else if asRefusal(err).Code != "rate_limited" {
+			} else if r := asRefusal(err); r.Code != "rate_limited" || r.RetryAfter <= 0 {
 				t.Error(err)
+			} else {
+				got.Refused++
 			}
 		}
 		return got
 	}
-	if got := admitted("acme", 20); got != 5 {
-		t.Errorf("%d of a burst of 20 are admitted, want 5", got)
+	want := func(what string, got, want outcome) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
 	}
-	if got := admitted("zoo", 5); got != 5 {
-		t.Errorf("beside a flood another org has %d of 5 admitted", got)
-	}
-	now = now.Add(300 * time.Millisecond)
-	if got := admitted("acme", 20); got != 3 {
-		t.Errorf("after 300 ms %d are admitted, want 3", got)
-	}
+	const ms = time.Millisecond
+	want("a burst, and those whose turn comes in time", ask("acme", 20), outcome{[]time.Duration{0, 0, 0, 0, 0, 100 * ms, 200 * ms}, 13})
+	want("another org beside it", ask("zoo", 5), outcome{make([]time.Duration, 5), 0})
+	now = now.Add(100 * ms)
+	want("one turn later: those refused took none", ask("acme", 20), outcome{[]time.Duration{200 * ms}, 19})
+	now = now.Add(time.Second)
+	want("after a rest", ask("acme", 5), outcome{make([]time.Duration, 5), 0})
 	for i := range 3 * tidyAbove {
 		now = now.Add(time.Second)
-		admitted(fmt.Sprint(i), 1)
+		ask(fmt.Sprint(i), 1)
 	}
 	if n := len(a.orgs); n > tidyAbove+1 {
 		t.Errorf("%d orgs are remembered", n)
 	}
+}
+
+// TestAdmissionWaits: a call that is too early begins at its turn, and one whose
+// caller leaves before that gives its place back.
+func TestAdmissionWaits(t *testing.T) {
+	r := newRegistry(t, NewMemory(), func(config *Config) {
+		config.Limits = Limits{OrgRate: 10, OrgBurst: 1, Short: 1}
+	})
+	begun := time.Now()
+	for range 2 {
+		release, err := r.Admit(as(t, "acme"), "prod", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+	}
+	if took := time.Since(begun); took < 90*time.Millisecond {
+		t.Errorf("two calls at ten a second begin within %s", took)
+	}
+	ctx, cancel := context.WithCancel(as(t, "acme"))
+	time.AfterFunc(10*time.Millisecond, cancel)
+	_, err := r.Admit(ctx, "prod", false)
+	wantRefusal(t, err, "canceled")
+	release, err := r.Admit(as(t, "acme"), "prod", false)
+	if err != nil {
+		t.Fatalf("the place of one that left: %v", err)
+	}
+	release()
 }
 
 func TestBreaker(t *testing.T) {

@@ -40,6 +40,7 @@ type options struct {
 	window    time.Duration
 	flood     int
 	target    float64
+	only      string
 }
 
 func defaults() options {
@@ -61,7 +62,8 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "with -bulkheads: of calm and a dead cluster, and of calm and a flood")
 	flag.DurationVar(&o.window, "window", o.window, "with -bulkheads: of each")
 	flag.IntVar(&o.flood, "flood", o.flood, "with -bulkheads: calls a second that the flooding org tries")
-	flag.Float64Var(&o.target, "target", o.target, "with -bulkheads: the most that the others' p99 may be, in times of calm; 0 only prints")
+	flag.Float64Var(&o.target, "target", o.target, "with -bulkheads: the most that the others' p99 may be in the median round, in times of calm; 0 only prints")
+	flag.StringVar(&o.only, "only", "", "with -bulkheads: the one trouble to measure, such as \"a flood\"")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

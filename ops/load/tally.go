@@ -52,9 +52,9 @@ func (c *tally) breach(format string, args ...any) {
 }
 
 // quantile is the q-th of durations, which it sorts.
-func quantile(all []time.Duration, q float64) time.Duration {
+func quantile[T cmp.Ordered](all []T, q float64) (none T) {
 	if len(all) == 0 {
-		return 0
+		return none
 	}
 	slices.Sort(all)
 	return all[min(len(all)-1, int(q*float64(len(all))))]
