@@ -173,6 +173,30 @@ var guards = []guard{
 		pkg:  "./host", tests: []string{"TestRollbackAfterRestart"},
 	},
 	{
+		name: "each org's own places and rate", file: "registry/admission.go",
+		find: "\tl := a.orgs[org]\n",
+		put:  "\torg = Org{}\n\tl := a.orgs[org]\n",
+		pkg:  "./registry", tests: []string{"TestAdmission", "TestAdmissionRate"},
+	},
+	{
+		name: "the places of an org", file: "registry/admission.go",
+		find: `case perOrg >= 0 && *inOrg >= perOrg:`,
+		put:  `case perOrg >= 0 && *inOrg >= perOrg<<20:`,
+		pkg:  "./registry", tests: []string{"TestAdmission"},
+	},
+	{
+		name: "the rate of an org", file: "registry/admission.go",
+		find: `wait > patience {`,
+		put:  `wait > patience<<20 {`,
+		pkg:  "./registry", tests: []string{"TestAdmissionRate"},
+	},
+	{
+		name: "the breaker of a cluster", file: "registry/breaker.go",
+		find: `case b.probing || now.Before(b.until):`,
+		put:  `case b.probing && b.pause < 0:`,
+		pkg:  "./registry", tests: []string{"TestBreaker"},
+	},
+	{
 		name: "the address checked at the dial", file: "registry/client.go",
 		find: `return policy.control(address, raw)`,
 		put:  `return nil`,
